@@ -23,7 +23,7 @@ import {
 import { startWorkers } from '../src/kernel/linux/child-process.ts'
 import { linuxHost } from '../src/kernel/linux/index.ts'
 import { NRI_WORKER_VERB } from '../src/kernel/worker-process.ts'
-import { explainInactivePlugin, findRunningPlugin, pluginRecord } from '../src/state/process-records.ts'
+import { explainInactivePlugin, findRunningPlugin, nriPluginRecord } from '../src/state/process-records.ts'
 import { type Session, warnOnFailure } from '../src/state/session.ts'
 import { computeSilenceLimitMs } from '../src/worker/given-up.ts'
 import { WorkerPool } from '../src/worker/pool.ts'
@@ -93,5 +93,5 @@ async function serveContainerRuntime(
     removeEmptyStaging({ ...store, warn }),
   )
   // Doctor reports a recorded plugin that does not run. This one ends on request, so its record is removed.
-  pluginRecord.remove(store, undefined)
+  nriPluginRecord.remove(store, undefined)
 }

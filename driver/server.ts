@@ -8,7 +8,7 @@ import { formatError, Refusal } from '../src/errors/refusal.ts'
 import { linuxHost } from '../src/kernel/linux/index.ts'
 import type { LogLevel } from '../src/log/call-log.ts'
 import { refuseOtherNamespace } from '../src/repair/state.ts'
-import { tryLockNode } from '../src/state/locks.ts'
+import { tryAcquireNodeLock } from '../src/state/locks.ts'
 import type { Session } from '../src/state/session.ts'
 import { createTerminationSignal, keepHeapSmall, MODEKEEP_VERSION } from './process.ts'
 import { STDERR, writeBytesToStdout, writeWholeText } from './streams.ts'
@@ -66,7 +66,7 @@ async function waitForNodeLock(
   stop: AbortSignal,
 ): Promise<Disposable | undefined> {
   for (let isLogged = false; !stop.aborted; ) {
-    const lock = tryLockNode(store, work)
+    const lock = tryAcquireNodeLock(store, work)
     if (lock !== undefined) return lock
     if (!isLogged) logEvent('warn', 'waiting', { message: `${other} is at work on this node` })
     isLogged = true

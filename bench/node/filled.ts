@@ -5,7 +5,7 @@ import { DEFAULT_CONFIG } from '../../src/config/defaults.ts'
 import { readRequest } from '../../src/config/request.ts'
 import { linuxHost } from '../../src/kernel/linux/index.ts'
 import { mount } from '../../src/mount/mount.ts'
-import { kinds } from '../../src/volume/index.ts'
+import { volumeKindLookup } from '../../src/volume/index.ts'
 import { BINARY, Node } from '../peers/modekeep.ts'
 import { mountOptions } from '../peers/peer.ts'
 import { type Counts, readCounts, usual } from '../syscalls.ts'
@@ -26,7 +26,7 @@ async function fill(count: number): Promise<void> {
     const source = `${volumes}/source-${pod}`
     fs.mkdirSync(directory, { recursive: true })
     fs.mkdirSync(source)
-    await mount(session, readRequest(directory, mountOptions(source), config, kinds))
+    await mount(session, readRequest(directory, mountOptions(source), config, volumeKindLookup))
   }
 }
 

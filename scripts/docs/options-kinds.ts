@@ -1,15 +1,15 @@
 import { DEFAULT_FS_TYPES } from '../../src/config/rule.ts'
 import { FLAGS, ORDINARY_FLAGS } from '../../src/kernel/mount-table/mount-flags.ts'
-import { PROGRAMS } from '../../src/volume/fuse-programs.ts'
-import { kinds } from '../../src/volume/index.ts'
+import { FUSE_PROGRAMS } from '../../src/volume/fuse-programs.ts'
+import { volumeKindLookup } from '../../src/volume/index.ts'
 import { FLAG_TEXTS, KIND_TEXTS, MOUNT_OPTION_TEXTS } from './kind-descriptions.ts'
 import { answerTo, faultsOf, kindNamed } from './probe.ts'
 import { code, table } from './table.ts'
 
 /** Every fsType that the page tells of. */
 export const FS_TYPES: readonly string[] = [
-  ...kinds.names.filter((name) => !name.includes('<')),
-  ...[...PROGRAMS.keys()].map((program) => `fuse.${program}`),
+  ...volumeKindLookup.names.filter((name) => !name.includes('<')),
+  ...[...FUSE_PROGRAMS.keys()].map((program) => `fuse.${program}`),
 ]
 
 export const sourceOf = (fsType: string) => KIND_TEXTS[fsType]?.source ?? ''

@@ -2,12 +2,12 @@ import { DEFAULT_CONFIG } from '../../src/config/defaults.ts'
 import type { KindRequest } from '../../src/config/request.ts'
 import { parseSource } from '../../src/config/source.ts'
 import { renderFault } from '../../src/errors/fault.ts'
-import { findKind } from '../../src/volume/index.ts'
+import { findVolumeKind } from '../../src/volume/index.ts'
 import type { VolumeKind } from '../../src/volume/kind/kind.ts'
-import { findRequiredNaming } from '../../src/volume/kind/options.ts'
+import { findRequiredOptionNaming } from '../../src/volume/kind/options.ts'
 
 export function kindNamed(fsType: string): VolumeKind {
-  const kind = findKind(fsType)
+  const kind = findVolumeKind(fsType)
   if (kind === undefined) throw new Error(`no kind ${fsType}`)
   return kind
 }
@@ -34,6 +34,6 @@ export interface OptionAnswer {
 export function answerTo(fsType: string, source: string, option: string): OptionAnswer {
   const isFine = (readOnly: boolean) => faultsOf(fsType, source, { mountOptions: [option], readOnly }).length === 0
   if (!isFine(true)) throw new Error(`${fsType} refuses its own example: ${option}`)
-  const isAllowed = findRequiredNaming(kindNamed(fsType).optionRules(), option) === 'none'
+  const isAllowed = findRequiredOptionNaming(kindNamed(fsType).optionRules(), option) === 'none'
   return { isAllowed, isForReadOnly: !isFine(false) }
 }

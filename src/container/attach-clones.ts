@@ -9,7 +9,7 @@ import { snapshotTable } from '../kernel/mount-table/mountinfo.ts'
 import { createHandleLocationFinder } from '../kernel/mount-table/tree-location.ts'
 import { type ContainerRecord, containerRecords, isContainerId } from '../state/container-record.ts'
 import type { Session } from '../state/session.ts'
-import { hasOneGroup } from '../state/volume-record.ts'
+import { hasVolumeUniformGroup } from '../state/volume-record.ts'
 import { createCloneIdMap, readPodIdMap } from './clone-id-map.ts'
 import {
   type AttachStep,
@@ -166,7 +166,8 @@ async function refuseGroupChanges(session: Session, planned: readonly PlannedClo
   const changes = await findConflictingCalls(session, groups)
   for (const [index, { clone, source }] of checked.entries()) {
     await attempt(clone, () => {
-      if (source.identity !== undefined && !hasOneGroup(session, source.identity)) throw new Unmappable(SEVERAL_GROUPS)
+      if (source.identity !== undefined && !hasVolumeUniformGroup(session, source.identity))
+        throw new Unmappable(SEVERAL_GROUPS)
       if (changes[index] === undefined && source.readGroup() === source.from) return
       throw Refusal.of(
         'map-sub-path',

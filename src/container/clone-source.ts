@@ -10,7 +10,7 @@ import {
 import { hasMountRecord } from '../state/mount-record.ts'
 import type { Session } from '../state/session.ts'
 import { resolveVolumeIdentity } from '../state/volume-identity.ts'
-import { openWithoutLinks } from '../volume/kind/source-path.ts'
+import { openSourceWithoutLinks } from '../volume/kind/source-path.ts'
 import type { CloneRequest, ContainerCloneRequest } from './clone-request.ts'
 import {
   isPodVolumePath,
@@ -163,7 +163,7 @@ export function openSource(session: Session, context: PodContext, source: string
   if (inPod !== undefined) return openComponents(host, context.kubeletDir, inPod)
   return useOrClose(
     host.inodes,
-    openWithoutLinks(host, source, { what: 'its source', remedy: 'create it' }),
+    openSourceWithoutLinks(host, source, { what: 'its source', remedy: 'create it' }),
     (handle) => {
       refuseOtherPods(session, context, handle)
       return handle

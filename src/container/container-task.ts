@@ -4,13 +4,13 @@ import { restoreRootBits } from '../fsgroup/root-bit.ts'
 import {
   type ContainerRecord,
   containerRecords,
-  createContainerCheck,
-  hasClones,
+  createContainerExistenceCheck,
+  hasContainerClones,
   isContainerId,
-  listRecordedContainers,
-  mayRun,
+  listRecordedContainerIds,
+  mayContainerRun,
 } from '../state/container-record.ts'
-import { type PluginRecord, pluginRecord } from '../state/process-records.ts'
+import { type NriPluginRecord, nriPluginRecord } from '../state/process-records.ts'
 import type { RecordResult } from '../state/record.ts'
 import { type Session, warnOnFailure } from '../state/session.ts'
 import { attachClones } from './attach-clones.ts'
@@ -46,7 +46,7 @@ export type ContainerTask =
   /** Opens a container's volumes as `attach` does, without making a clone. It ends once they respond. */
   | { do: 'check'; request: ContainerCloneRequest }
   /** Records whether the runtime has the plugin registered. */
-  | { do: 'registration'; record: PluginRecord }
+  | { do: 'registration'; record: NriPluginRecord }
   /** Reads the restrictions of modekeep's own mounts, which the runtime applies to the container's. */
   | { do: 'restrictions'; request: OwnMountsRequest }
 
@@ -80,7 +80,7 @@ export async function runContainerTask(
         checkCloneSources(session, task.request)
         return {}
       case 'registration':
-        pluginRecord.write(session, task.record)
+        nriPluginRecord.write(session, task.record)
         return {}
       case 'restrictions':
         return { restrictions: readOwnRestrictions(session, task.request) }
@@ -133,8 +133,8 @@ const MAX_START_MS = 10 * 60 * 1000
 export function reconcileContainers(session: Session, snapshot?: RuntimeSnapshot, isDry = false): string[] {
   const changed: string[] = []
   const staged = listStagedContainers(session)
-  const isPresent = createContainerCheck(session)
-  for (const container of [...new Set([...listRecordedContainers(session), ...staged])].sort()) {
+  const isPresent = createContainerExistenceCheck(session)
+  for (const container of [...new Set([...listRecordedContainerIds(session), ...staged])].sort()) {
     session.isAlive?.()
     warnOnFailure(session, `could not put the mounts of container ${container} in order`, () => {
       using lock = tryLockContainer(session, container)
@@ -155,7 +155,7 @@ export function reconcileContainers(session: Session, snapshot?: RuntimeSnapshot
 
 /** Removes locks of tasks that crashed before they wrote a record, or after they removed it. */
 function removeStaleLocks(session: Session): void {
-  const others = new Set([...listRecordedContainers(session), ...listStagedContainers(session)])
+  const others = new Set([...listRecordedContainerIds(session), ...listStagedContainers(session)])
   for (const container of listLockedContainers(session)) {
     if (others.has(container)) continue
     // Releasing a lock removes its file.
@@ -182,11 +182,11 @@ function decideContainerState(
   if (record === undefined) {
     return snapshot?.created.includes(container) && !snapshot.unmapped.includes(container) ? 'keep' : 'gone'
   }
-  if (!mayRun(session, record)) return 'gone'
+  if (!mayContainerRun(session, record)) return 'gone'
   if (snapshot === undefined)
     return record.state === 'created' && Date.now() - record.at > MAX_START_MS ? 'started' : 'keep'
   if (record.at > snapshot.at) return 'keep'
-  if (snapshot.unmapped.includes(container) && hasClones(record)) return 'gone'
+  if (snapshot.unmapped.includes(container) && hasContainerClones(record)) return 'gone'
   if (snapshot.created.includes(container)) return 'keep'
   if (snapshot.started.includes(container)) return 'started'
   const isNew = record.state === 'created' && snapshot.at - record.at < CREATION_GRACE_MS
@@ -204,7 +204,7 @@ export async function recordWithout(session: Session, request: ContainerCloneReq
   if (!isContainerId(container)) return
   using _ = await lockContainer(session, container)
   const { record, problem } = containerRecords.find(session, container)
-  if (problem !== undefined || (record !== undefined && !hasClones(record))) return
+  if (problem !== undefined || (record !== undefined && !hasContainerClones(record))) return
   removeClones(session, container)
   const volumes = clones.map(({ volume, destination, source, isOwn, group }) => {
     return { volume, destination, source, isOwn, to: group, why: reason }

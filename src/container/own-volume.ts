@@ -3,11 +3,11 @@ import { formatError, quoteValue, Refusal } from '../errors/refusal.ts'
 import { deferClose, type Handle, type Host, refuseOnErrno, tolerateErrno } from '../kernel/host.ts'
 import { createMountRestrictionsReader, parseMountFlags } from '../kernel/mount-table/mount-flags.ts'
 import { snapshotTable } from '../kernel/mount-table/mountinfo.ts'
-import { hasMountRecord, type MountRecord, mountRecords, rebuildRequest } from '../state/mount-record.ts'
+import { hasMountRecord, type MountRecord, mountRecords, rebuildMountRequest } from '../state/mount-record.ts'
 import type { Session } from '../state/session.ts'
 import { createDetachedTree } from '../volume/detached-tree.ts'
-import { findKind } from '../volume/index.ts'
-import { mountsAgain } from '../volume/kind/kind.ts'
+import { findVolumeKind } from '../volume/index.ts'
+import { canRemountSameContent } from '../volume/kind/kind.ts'
 import type { CloneRequest, OwnMountsRequest } from './clone-request.ts'
 import {
   type CloneSource,
@@ -38,9 +38,9 @@ export async function cloneOwnVolume(
   const record = readMatchingRecord(session, root, path)
   const { given, request } = record
   if (given.by !== 'idmap' || request.fsGroup === undefined || given.from === request.fsGroup) return 'keep'
-  const mountRequest = rebuildRequest(record)
-  const kind = findKind(request.fsType)
-  if (kind === undefined || !mountsAgain(kind)) {
+  const mountRequest = rebuildMountRequest(record)
+  const kind = findVolumeKind(request.fsType)
+  if (kind === undefined || !canRemountSameContent(kind)) {
     throw Refusal.of(
       'map-own-volume',
       `is ${quoteValue(request.fsType)} and mapped, and cannot be mounted once more for the pod's user namespace`,

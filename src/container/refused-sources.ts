@@ -14,13 +14,13 @@ import { isWithin, resolveRowLocation } from '../kernel/mount-table/tree-locatio
 import { mountRecords } from '../state/mount-record.ts'
 import type { Session } from '../state/session.ts'
 import {
-  holdsOwnRecords,
-  leadsToPlace,
-  listFilePlaces,
-  listRecordPlaces,
+  isPathOverlappingRecords,
+  leadsToProtectedPlace,
+  listProtectedFilePlaces,
+  listProtectedRecordPlaces,
   type ProtectedPlace,
 } from '../volume/kind/source-path.ts'
-import { findOtherPaths } from '../volume/second-paths.ts'
+import { findOtherSourcePaths } from '../volume/second-paths.ts'
 import {
   type CloneRequest,
   type ContainerCloneRequest,
@@ -49,15 +49,15 @@ export function refuseOwnFiles(
   isOfKubelet: boolean,
 ): void {
   const path = host.inodes.pathOf(handle)
-  const leadsTo = (place: ProtectedPlace) => leadsToPlace(host, table, handle, place, isOfKubelet)
-  if (holdsOwnRecords(path, config) || leadsTo(listRecordPlaces(config))) {
+  const leadsTo = (place: ProtectedPlace) => leadsToProtectedPlace(host, table, handle, place, isOfKubelet)
+  if (isPathOverlappingRecords(path, config) || leadsTo(listProtectedRecordPlaces(config))) {
     throw Refusal.of(
       'map-source',
       `is of ${quoteValue(path)}, which holds modekeep's own records`,
       'name another directory',
     )
   }
-  const file = listFilePlaces(config).find(({ place }) => leadsTo(place))
+  const file = listProtectedFilePlaces(config).find(({ place }) => leadsTo(place))
   if (file === undefined) return
   throw Refusal.of(
     'map-source',
@@ -71,7 +71,7 @@ export function refuseOtherPods(session: Session, context: PodContext, handle: H
   const { host } = session
   const { kubeletDir, table } = context
   const path = host.inodes.pathOf(handle)
-  if (leadsToPlace(host, table, handle, { directory: kubeletDir, isTree: true })) {
+  if (leadsToProtectedPlace(host, table, handle, { directory: kubeletDir, isTree: true })) {
     throw Refusal.of(
       'map-source',
       `lies at ${quoteValue(path)}, in kubelet's own directory or around it`,
@@ -185,7 +185,7 @@ export function createRequestPerPath(
   const { map } = session.config
   const { namespace } = context.pod
   const hostPath = { handle, path: source, kubeletDirectory: context.kubeletDir, rules: map }
-  const otherPaths = findOtherPaths(session, context.table, hostPath)
+  const otherPaths = findOtherSourcePaths(session, context.table, hostPath)
   const requests = otherPaths.map(({ path }): CloneRequest => {
     const grant = findMapGrant(map, { namespace, kind: HOST_PATH, volume: path, group })
     if ('refusal' in grant) {

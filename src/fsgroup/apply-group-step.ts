@@ -4,10 +4,10 @@ import { createSwapMap } from '../kernel/id-map.ts'
 import { computeRequestedOwnership, extractOwnership, findUnchangeableInodeType } from '../ownership/inode/policy.ts'
 import { createInodeRecord } from '../ownership/inode/record.ts'
 import { changeInode } from '../ownership/walk/change.ts'
-import { type AppliedGroup, REQUESTED } from '../state/mount-record.ts'
+import { type AppliedGroup, REQUESTED_METHOD_REASON } from '../state/mount-record.ts'
 import type { Session } from '../state/session.ts'
-import { refuseRenamed } from '../state/volume-identity.ts'
-import { formatSkipped, hasOneGroup } from '../state/volume-record.ts'
+import { refuseRenamedVolume } from '../state/volume-identity.ts'
+import { formatSkippedByReason, hasVolumeUniformGroup } from '../state/volume-record.ts'
 import type { DetachedTree } from '../volume/detached-tree.ts'
 import { applyGroupToVolume } from './apply-to-volume.ts'
 import type { MapStep, WalkStep } from './group-plan.ts'
@@ -27,12 +27,12 @@ export async function applyGroupStep(
   step: WalkStep | MapStep,
   held: DisposableStack,
 ): Promise<AppliedGroup> {
-  if (step.do !== 'map-group') return applyByWalk(session, tree, step, REQUESTED, held)
+  if (step.do !== 'map-group') return applyByWalk(session, tree, step, REQUESTED_METHOD_REASON, held)
   const isRequested = tree.request.ownership === 'idmap'
   try {
     const from = await mapVolume(session, tree, step, held)
     const isPlain = from !== step.to && hasPlainRoot(session, tree.handle)
-    const why = `${isRequested ? REQUESTED : 'the file system maps groups'}${isPlain ? NEW_FILES_REASON : ''}`
+    const why = `${isRequested ? REQUESTED_METHOD_REASON : 'the file system maps groups'}${isPlain ? NEW_FILES_REASON : ''}`
     return { by: 'idmap', from, why, ...(isPlain && { hasPlainRoot: true }) }
   } catch (error) {
     if (!(error instanceof Unmappable) || isRequested) throw error
@@ -73,7 +73,7 @@ async function applyByWalk(
   const target = { volume, source, requestedPath, location, ...mount }
   const { lock, skipped } = await applyGroupToVolume(session, tree.handle, fsGroup, target)
   held.use(lock)
-  const text = skipped && formatSkipped(fsGroup.groupId, skipped)
+  const text = skipped && formatSkippedByReason(fsGroup.groupId, skipped)
   if (text === undefined) return applied
   session.note({ skipped: text })
   return { ...applied, skipped: text }
@@ -110,8 +110,8 @@ async function mapVolume(session: Session, tree: DetachedTree, step: MapStep, he
       const reservation = { volume, source, location: tree.location, group, pod, directory }
       // Mapped pods may have different groups, so only a call that works on the volume conflicts.
       reserved.use(await reserveVolume(session, reservation, directory, () => {}))
-      refuseRenamed(session, volume, tree.handle, source ?? '')
-      if (!hasOneGroup(session, volume)) throw new Unmappable(SEVERAL_GROUPS)
+      refuseRenamedVolume(session, volume, tree.handle, source ?? '')
+      if (!hasVolumeUniformGroup(session, volume)) throw new Unmappable(SEVERAL_GROUPS)
     }
     // The walk that this call waited for may have changed the group.
     if (step.from === undefined && inodes.stat(tree.handle).gid !== group) continue

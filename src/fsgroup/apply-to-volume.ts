@@ -6,14 +6,14 @@ import { computeGroupBits, readAcl } from '../ownership/inode/attributes.ts'
 import { hasRequestedOwnership, isRootMatchingFsGroup } from '../ownership/inode/policy.ts'
 import { isEveryDirectoryEntered, type WalkReport } from '../ownership/walk/report.ts'
 import type { Session } from '../state/session.ts'
-import { formatDisk, resolveDiskToRecord } from '../state/volume-disk.ts'
-import { isTextVolume } from '../state/volume-id.ts'
-import { refuseRenamed } from '../state/volume-identity.ts'
-import { hasJournal, openJournal } from '../state/volume-journal.ts'
+import { formatJournalDisk, resolveDiskToRecord } from '../state/volume-disk.ts'
+import { isTextVolumeId } from '../state/volume-id.ts'
+import { refuseRenamedVolume } from '../state/volume-identity.ts'
+import { hasVolumeJournal, openJournal } from '../state/volume-journal.ts'
 import {
-  countSkipped,
+  countSkippedByReason,
   formatApplyCommand,
-  formatSkipped,
+  formatSkippedByReason,
   type SkippedInodes,
   type VolumeRecord,
   volumeRecords,
@@ -74,7 +74,7 @@ export async function applyGroupToVolume(
   using held = await reserveVolume(session, reservation, directory, (others) =>
     refuseConflict(session, others, group, target, device),
   )
-  refuseRenamed(session, volume, tree, source)
+  refuseRenamedVolume(session, volume, tree, source)
   const disk = resolveDiskToRecord(session, volume, tree)
   await removeUnusedRootBit(session, volume, source, tree)
   const record = volumeRecords.readUnlessDamaged(session, volume)
@@ -97,7 +97,7 @@ export async function applyGroupToVolume(
   // An operator's call reports what it could not change, and an existing mount stays.
   const isNewMount = directory !== undefined && !fsGroup.isForced && !target.isMounted
   // The same walk would skip the root again, if it is the same root.
-  const isSame = record?.group === group && record.groupAccess === access && !isTextVolume(volume)
+  const isSame = record?.group === group && record.groupAccess === access && !isTextVolumeId(volume)
   if (isNewMount && isSame && record.changedSince?.hasRoot)
     refuseUnusable(session, tree, fsGroup, target, record.skipped)
   // The walk would change all other inodes first.
@@ -111,7 +111,7 @@ export async function applyGroupToVolume(
   const { report } = await walkVolume(
     session,
     tree,
-    { volume, source, known: isRecorded, isDisk: location !== undefined, disk: disk && formatDisk(disk) },
+    { volume, source, known: isRecorded, isDisk: location !== undefined, disk: disk && formatJournalDisk(disk) },
     { do: 'apply', fsGroup },
     () => volumeRecords.write(session, { ...base, complete: false }),
   )
@@ -120,7 +120,7 @@ export async function applyGroupToVolume(
   const isComplete = isEveryDirectoryEntered(report)
   const changed = report.left['changed since by its user']
   const changedSince = changed && { inodes: changed.count, hasRoot: !isRootMatchingFsGroup(inodes.stat(tree), fsGroup) }
-  const skipped = countSkipped(report)
+  const skipped = countSkippedByReason(report)
   const hasEnded = isComplete ? undefined : true
   volumeRecords.write(session, { ...next, changedSince, skipped, complete: isComplete, hasEnded })
   if (isNewMount && changedSince?.hasRoot) refuseUnusable(session, tree, fsGroup, target, skipped)
@@ -146,7 +146,7 @@ export function needsWalk(session: Session, tree: Handle, fsGroup: FsGroupReques
   const { groupId, access, changePolicy, isForced } = fsGroup
   if (changePolicy === 'Always' || isForced) return true
   const record = volumeRecords.readUnlessDamaged(session, volume)
-  const wasWalked = hasJournal(session, volume) || volumeRecords.has(session, volume)
+  const wasWalked = hasVolumeJournal(session, volume) || volumeRecords.has(session, volume)
   // A walk with access "grant" has also done the work of "keep".
   const isAsRequested = record?.group === groupId && (record.groupAccess === access || record.groupAccess === 'grant')
   const isFinished = record ? record.complete && isAsRequested : !wasWalked
@@ -230,7 +230,7 @@ function refuseUnusable(
   if (isPrivateToOwner(root, group)) return
   const bits = computeGroupBits(root, readAcl(inodes, tree), group)
   if ((bits & READ_WRITE_SEARCH) === READ_WRITE_SEARCH) return
-  const counts = skipped === undefined ? '' : ` (${formatSkipped(group, skipped)})`
+  const counts = skipped === undefined ? '' : ` (${formatSkippedByReason(group, skipped)})`
   const mode = (root.mode & 0o7777).toString(8).padStart(4, '0')
   throw Refusal.of(
     'group-changed',

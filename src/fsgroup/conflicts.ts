@@ -10,11 +10,11 @@ import {
   type TreeLocation,
   toPathPrefix,
 } from '../kernel/mount-table/tree-location.ts'
-import { findWalker, hasAbandonedWalker } from '../state/lock-holders.ts'
+import { findVolumeWalkerPid, hasAbandonedWalker } from '../state/lock-holders.ts'
 import { acquireNodeLock } from '../state/locks.ts'
 import { listReservations, type Reservation } from '../state/process-records.ts'
 import type { Session } from '../state/session.ts'
-import { listRootBits, rootBits } from '../state/volume-record.ts'
+import { listRootSetGidVolumes, rootSetGidRecords } from '../state/volume-record.ts'
 import { createTooManyUnkillableFault } from '../worker/given-up.ts'
 
 export interface VolumeExtent {
@@ -127,7 +127,7 @@ export function refuseManyAbandonedWalkers(session: Session, pod: string | undef
   const namespace = parseNamespace(pod)
   const abandoned = findAbandoned(session, namespace, listReservations(session))
   if (abandoned.length < MAX_ABANDONED_WALKERS) return
-  const processes = abandoned.map((volume) => findWalker(session, volume) ?? '(unknown)')
+  const processes = abandoned.map((volume) => findVolumeWalkerPid(session, volume) ?? '(unknown)')
   throw Refusal.of(
     'walk-given-up',
     `the walks of ${abandoned.length} volumes of namespace ${namespace} were given up, and their processes still wait in the kernel (${processes.join(', ')})`,
@@ -141,10 +141,13 @@ export function refuseManyAbandonedWalkers(session: Session, pod: string | undef
  */
 export function refuseManyAbandonedRoots(session: Session, pod: string | undefined): void {
   const namespace = parseNamespace(pod)
-  const records = listRootBits(session).map((volume) => ({ volume, ...rootBits.find(session, volume) }))
+  const records = listRootSetGidVolumes(session).map((volume) => ({
+    volume,
+    ...rootSetGidRecords.find(session, volume),
+  }))
   const abandoned = findAbandoned(session, namespace, records)
   if (abandoned.length < MAX_ABANDONED_WALKERS) return
-  const processes = abandoned.flatMap((volume) => findWalker(session, volume) ?? [])
+  const processes = abandoned.flatMap((volume) => findVolumeWalkerPid(session, volume) ?? [])
   throw new Refusal(createTooManyUnkillableFault(`namespace ${namespace}`, processes))
 }
 

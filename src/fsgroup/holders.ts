@@ -8,11 +8,11 @@ import {
 } from '../kernel/mount-table/mount-point.ts'
 import { type MountRow, parseMountinfo } from '../kernel/mount-table/mountinfo.ts'
 import { createLocationFinder, type TreeLocation } from '../kernel/mount-table/tree-location.ts'
-import { type ContainerHolder, listContainerHolders } from '../state/container-record.ts'
-import { hasWalker } from '../state/lock-holders.ts'
+import { type ContainerGroupHolder, listContainerGroupHolders } from '../state/container-record.ts'
+import { hasVolumeWalker } from '../state/lock-holders.ts'
 import { acquireNodeLock, acquireRecordLock } from '../state/locks.ts'
 import {
-  findMounts,
+  findRecordedMounts,
   hasMountRecord,
   isRecordedMount,
   listUnrecordedMounts,
@@ -22,21 +22,21 @@ import {
   listReservations,
   type Reservation,
   removeStaleReservations,
-  reservations,
-  waitUntilReleased,
+  reservationRecords,
+  waitForReservationRelease,
 } from '../state/process-records.ts'
 import { locateVolumeRecords } from '../state/record-directories.ts'
 import { type Session, warnOnFailure } from '../state/session.ts'
 import { createExportFinder, mayOverlap, overlap, refuseManyAbandonedWalkers, type VolumeExtent } from './conflicts.ts'
 
-export type VolumeHolder = MountRecord | ContainerHolder | Reservation
+export type VolumeHolder = MountRecord | ContainerGroupHolder | Reservation
 
 export interface OtherUsers {
   /** Location of the volume itself, if the mount table shows it. */
   location: TreeLocation | undefined
   mounts: MountRecord[]
   /** Containers that see it through a mapped clone. */
-  containers: ContainerHolder[]
+  containers: ContainerGroupHolder[]
   /** Mounts of modekeep whose records are lost. */
   lost: LostMount[]
   /**
@@ -74,7 +74,7 @@ export function findOtherUsers(
   if (except !== undefined) mountPoints.delete(except)
   return {
     location: sought.location,
-    mounts: findMounts(session, mountPoints).flatMap(({ directory, record, problem }) => {
+    mounts: findRecordedMounts(session, mountPoints).flatMap(({ directory, record, problem }) => {
       // The mount's own row shows the current location of its root; the path of its source may not.
       const mountLocation = findLocation(directory)
       // The mount point is checked last, because that takes far longer than the comparison.
@@ -86,7 +86,7 @@ export function findOtherUsers(
         ? [record]
         : []
     }),
-    containers: listContainerHolders(session).filter(({ volume, source }) =>
+    containers: listContainerGroupHolders(session).filter(({ volume, source }) =>
       overlap({ volume, source, location: findLocation(source), exported: findExport(source) }, sought),
     ),
     lost: findLostMounts(session, rows, except, (directory) =>
@@ -172,17 +172,17 @@ export async function reserveVolume(
   using held = new DisposableStack()
   held.use(await acquireRecordLock(session, locateVolumeRecords(session, reservation.volume)))
   // A reservation of a crashed process would count as this call's while it waits.
-  reservations.remove(session, reservation.volume)
+  reservationRecords.remove(session, reservation.volume)
   for (;;) {
     const busy = await reserveUnlessBusy()
     if (busy === undefined) break
-    await waitUntilReleased(session, busy.volume)
+    await waitForReservationRelease(session, busy.volume)
   }
   // A reservation that stays is valid only with the volume's lock, or with a process that walks the volume for a call
   // that has ended.
   held.defer(() =>
     warnOnFailure(session, 'could not remove a reservation', () => {
-      if (!hasWalker(session, reservation.volume)) reservations.remove(session, reservation.volume)
+      if (!hasVolumeWalker(session, reservation.volume)) reservationRecords.remove(session, reservation.volume)
     }),
   )
   return held.move()
@@ -195,7 +195,7 @@ export async function reserveVolume(
     // An unmount does not fail because of this limit: its restore stays pending. A restore by hand has no pod.
     refuseManyAbandonedWalkers(session, reservation.pod)
     const [busy] = others.reservations
-    if (busy === undefined) reservations.write(session, { ...reservation, location: others.location })
+    if (busy === undefined) reservationRecords.write(session, { ...reservation, location: others.location })
     return busy
   }
 }

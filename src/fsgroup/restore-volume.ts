@@ -10,15 +10,15 @@ import {
 } from '../kernel/mount-table/responsiveness.ts'
 import { resolveTreeLocation } from '../kernel/mount-table/tree-location.ts'
 import type { WalkReport } from '../ownership/walk/report.ts'
-import { type MountRecord, rebuildRequest } from '../state/mount-record.ts'
+import { type MountRecord, rebuildMountRequest } from '../state/mount-record.ts'
 import type { Session } from '../state/session.ts'
 import { refuseOtherDisk } from '../state/volume-disk.ts'
 import { resolveVolumeIdentity } from '../state/volume-identity.ts'
 import { type VolumeRecord, volumeRecords } from '../state/volume-record.ts'
 import { createDetachedTree } from '../volume/detached-tree.ts'
-import { findKind } from '../volume/index.ts'
-import { openNode, openNodeBy } from '../volume/kind/source-path.ts'
-import { assertResponsive, needsIsolation } from '../volume/unresponsive-source.ts'
+import { findVolumeKind } from '../volume/index.ts'
+import { openNodeSource, openNodeSourceBy } from '../volume/kind/source-path.ts'
+import { assertSourceResponsive, needsIsolatedMount } from '../volume/unresponsive-source.ts'
 import { refuseGivenUpCall } from '../worker/given-up.ts'
 import { runIsolatedWork } from '../worker/isolated.ts'
 import { listHolders, type OtherUsers, reserveVolume, type VolumeHolder } from './holders.ts'
@@ -38,11 +38,11 @@ export async function restoreVolume(session: Session, mount: MountRecord): Promi
   if (!volumeRecords.read(session, volume)?.restorePending) return
   refuseGivenUpCall(session, volume)
   const { host } = session
-  await assertResponsive(session, mount.request)
+  await assertSourceResponsive(session, mount.request)
   // Links in the requested source may have led to another server.
   if (await isUnresponsivePath(session, source))
     throw new Refusal(createUnresponsiveFault(`source ${quoteValue(source)}`, 'it is put back'))
-  if (needsIsolation(session, mount.request) || (!session.mayHang && !isLocalPath(host, source))) {
+  if (needsIsolatedMount(session, mount.request) || (!session.mayHang && !isLocalPath(host, source))) {
     const givenUp = (seconds: number, waiting: string) =>
       createFault(
         'unresponsive-call',
@@ -72,7 +72,7 @@ export async function restoreVolume(session: Session, mount: MountRecord): Promi
   const tree = disk ?? (await openTree(session, volume, source))
   using _tree = deferClose(host.inodes, disk === undefined ? tree : undefined)
   refuseOtherDisk(session, volume, tree)
-  const isDisk = findKind(mount.request.fsType)?.root === 'file system'
+  const isDisk = findVolumeKind(mount.request.fsType)?.root === 'file system'
   await restoreTree(session, tree, { volume, source, isDisk }, record, { toBaseline: record.baseline !== undefined })
 }
 
@@ -93,9 +93,9 @@ export function restoreForCaller(session: Session, _: Handle, mount: MountRecord
  */
 async function mountDiskAgain(session: Session, volume: string, mount: MountRecord): Promise<Handle | undefined> {
   const { host } = session
-  const kind = findKind(mount.request.fsType)
+  const kind = findVolumeKind(mount.request.fsType)
   if (!kind || kind.root === 'source') return undefined
-  const recorded = rebuildRequest(mount)
+  const recorded = rebuildMountRequest(mount)
   const mountOptions = recorded.mountOptions.filter((option) => option !== 'ro')
   const request = { ...recorded, mountOptions, readOnly: false }
   const source = kind.openSource?.(host, request)
@@ -115,7 +115,9 @@ async function mountDiskAgain(session: Session, volume: string, mount: MountReco
 /** Opens the source and checks its identity: a missing mount or a moved directory leaves another one at its path. */
 async function openTree(session: Session, volume: string, source: string): Promise<Handle> {
   const { host, isolatesWalks } = session
-  const opened = isolatesWalks ? openNodeBy(createPathLookups(session), host, source) : openNode(host, source)
+  const opened = isolatesWalks
+    ? openNodeSourceBy(createPathLookups(session), host, source)
+    : openNodeSource(host, source)
   const { handle, stat } = await opened
   using _ = deferClose(host.inodes, handle)
   if (resolveVolumeIdentity(session, handle, stat) === volume) return host.mounts.cloneTree(handle)

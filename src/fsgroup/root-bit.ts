@@ -6,8 +6,8 @@ import { acquireRecordLock, acquireWalkerLock, tryAcquireRecordLock } from '../s
 import { locateVolumeRecords } from '../state/record-directories.ts'
 import type { Session } from '../state/session.ts'
 import { resolveVolumeIdentity } from '../state/volume-identity.ts'
-import { listRootBits, type RootBitRecord, rootBits } from '../state/volume-record.ts'
-import { openNode } from '../volume/kind/source-path.ts'
+import { listRootSetGidVolumes, type RootSetGidRecord, rootSetGidRecords } from '../state/volume-record.ts'
+import { openNodeSource } from '../volume/kind/source-path.ts'
 import { createGivenUpRootChangeFault } from '../worker/given-up.ts'
 import { runIsolatedWork, UnresponsiveRefusal } from '../worker/isolated.ts'
 import { refuseManyAbandonedRoots } from './conflicts.ts'
@@ -36,9 +36,9 @@ export function setBit(session: Session, directory: Handle): void {
  * Sets the set-gid bit of a volume's root, and records that durably before. Does nothing on a read-only mount, or if
  * the root has the bit. Call it under the volume's lock.
  */
-export async function setRootBit(session: Session, record: RootBitRecord, root: Handle): Promise<void> {
+export async function setRootBit(session: Session, record: RootSetGidRecord, root: Handle): Promise<void> {
   if (!hasPlainRoot(session, root)) return
-  rootBits.write(session, record)
+  rootSetGidRecords.write(session, record)
   using _ = session.isAlive && (await acquireWalkerLock(session, record.volume))
   setBit(session, root)
 }
@@ -62,14 +62,14 @@ export async function restoreRootBit(
   volume: string,
   { except, mounted, isSweep = false }: RootBitSource = {},
 ): Promise<boolean> {
-  if (!rootBits.has(session, volume)) return false
+  if (!rootSetGidRecords.has(session, volume)) return false
   try {
     const place = locateVolumeRecords(session, volume)
     using lock = isSweep ? tryAcquireRecordLock(session, place) : await acquireRecordLock(session, place)
-    const record = lock && rootBits.read(session, volume)
+    const record = lock && rootSetGidRecords.read(session, volume)
     if (record === undefined || isMapped(session, volume, record.source, except)) return false
     await removeRecordedBit(session, record, mounted, isSweep)
-    rootBits.remove(session, volume)
+    rootSetGidRecords.remove(session, volume)
     return false
   } catch (error) {
     if (isSweep && errorCode(error) === 'EAGAIN') return false
@@ -84,7 +84,7 @@ export async function restoreRootBit(
 
 /** Removes the bits that crashed calls and deleted pods left behind. */
 export async function restoreRootBits(session: Session): Promise<void> {
-  for (const volume of listRootBits(session)) {
+  for (const volume of listRootSetGidVolumes(session)) {
     const isGivenUp = await restoreRootBit(session, volume, { isSweep: true })
     // Each further one takes a moment, for which the unmount of another pod would wait.
     if (isGivenUp && !session.isolatesWalks) return
@@ -101,13 +101,13 @@ export async function removeUnusedRootBit(
   source: string,
   root: Handle,
 ): Promise<void> {
-  if (!rootBits.has(session, volume) || isMapped(session, volume, source, undefined)) return
+  if (!rootSetGidRecords.has(session, volume) || isMapped(session, volume, source, undefined)) return
   if (session.isolatesWalks) await removeBitIsolated(session, { volume, source }, root)
   else {
     using _ = session.isAlive && (await acquireWalkerLock(session, volume))
     removeBit(session, root)
   }
-  rootBits.remove(session, volume)
+  rootSetGidRecords.remove(session, volume)
 }
 
 /** Returns whether a mount or a clone that relies on the bit exists or is being made, also of a part of the volume. */
@@ -119,7 +119,7 @@ function isMapped(session: Session, volume: string, source: string, except: stri
 /** Removes the bit of a volume's root: of the mounted root if it is the volume's, or else of the recorded source. */
 async function removeRecordedBit(
   session: Session,
-  record: RootBitRecord,
+  record: RootSetGidRecord,
   mounted: Handle | undefined,
   isSweep: boolean,
 ): Promise<void> {
@@ -133,7 +133,7 @@ async function removeRecordedBit(
   await removeBitAt(session, record, root.handle, isSweep)
 }
 
-async function removeBitAt(session: Session, record: RootBitRecord, root: Handle, isSweep: boolean): Promise<void> {
+async function removeBitAt(session: Session, record: RootSetGidRecord, root: Handle, isSweep: boolean): Promise<void> {
   if (isSweep || mustUseWorker(session)) await removeBitIsolated(session, record, root)
   else removeBit(session, root)
 }
@@ -143,13 +143,13 @@ function mustUseWorker({ isolatesWalks, mayHang, isAlive }: Session): boolean {
   return isolatesWalks === true || mayHang === true || isAlive !== undefined
 }
 
-function isRoot(session: Session, { volume }: RootBitRecord, handle: Handle): boolean {
+function isRoot(session: Session, { volume }: RootSetGidRecord, handle: Handle): boolean {
   return resolveVolumeIdentity(session, handle, session.host.inodes.stat(handle)) === volume
 }
 
-function openRoot(session: Session, record: RootBitRecord): Disposable & { handle: Handle } {
+function openRoot(session: Session, record: RootSetGidRecord): Disposable & { handle: Handle } {
   const { inodes } = session.host
-  const { handle } = openNode(session.host, record.source)
+  const { handle } = openNodeSource(session.host, record.source)
   const root = { handle, [Symbol.dispose]: () => inodes.close(handle) }
   if (isRoot(session, record, handle)) return root
   root[Symbol.dispose]()
@@ -163,7 +163,7 @@ const ROOT_PATIENCE_MS = 1000
  * While the worker waits, it holds the volume's walker lock, so that no further one is started.
  * @param root undefined: the worker opens the source
  */
-async function removeBitIsolated(session: Session, record: RootBitRecord, root: Handle | undefined): Promise<void> {
+async function removeBitIsolated(session: Session, record: RootSetGidRecord, root: Handle | undefined): Promise<void> {
   const { inodes } = session.host
   if (root !== undefined && (inodes.stat(root).mode & SET_GID_MODE_BIT) === 0) return
   refuseManyAbandonedRoots(session, record.pod)
@@ -181,7 +181,7 @@ async function removeBitIsolated(session: Session, record: RootBitRecord, root: 
 export async function clearRootBitForCaller(
   session: Session,
   root: Handle,
-  record: RootBitRecord | null,
+  record: RootSetGidRecord | null,
 ): Promise<void> {
   const { inodes } = session.host
   if (record === null) return inodes.chmod(root, inodes.stat(root).mode & CHMOD_MODE_BITS & ~SET_GID_MODE_BIT)

@@ -7,17 +7,17 @@ import { findPathsToSame } from '../kernel/mount-table/tree-location.ts'
 import type { WalkReport } from '../ownership/walk/report.ts'
 import type { Session } from '../state/session.ts'
 import { explainOtherDisk, refuseOtherDisk } from '../state/volume-disk.ts'
-import { isTextVolume } from '../state/volume-id.ts'
+import { isTextVolumeId } from '../state/volume-id.ts'
 import { resolveVolumeIdentity } from '../state/volume-identity.ts'
-import { hasJournal, isJournalEmpty } from '../state/volume-journal.ts'
+import { hasVolumeJournal, isJournalEmpty } from '../state/volume-journal.ts'
 import { volumeRecords } from '../state/volume-record.ts'
 import {
   DIRECTORY_REQUIREMENT,
-  holdsOwnRecords,
-  leadsToPlace,
-  listFilePlaces,
-  listRecordPlaces,
-  openNodeBy,
+  isPathOverlappingRecords,
+  leadsToProtectedPlace,
+  listProtectedFilePlaces,
+  listProtectedRecordPlaces,
+  openNodeSourceBy,
 } from '../volume/kind/source-path.ts'
 import { applyGroupToVolume, type GroupTarget } from './apply-to-volume.ts'
 import { findOtherUsers, listHolders, type OtherUsers, readGroupOnDisk, reserveVolume } from './holders.ts'
@@ -49,17 +49,18 @@ export async function openByHand(
   known?: string,
 ): Promise<VolumeByHand> {
   const { host, config } = session
-  if (holdsOwnRecords(directory, config)) {
+  if (isPathOverlappingRecords(directory, config)) {
     throw createOwnRecordsRefusal(directory, config)
   }
   const requirement = { ...DIRECTORY_REQUIREMENT, what: 'directory' }
-  const { handle, stat } = await openNodeBy(createPathLookups(session), host, directory, requirement)
+  const { handle, stat } = await openNodeSourceBy(createPathLookups(session), host, directory, requirement)
   using _ = deferClose(host.inodes, handle)
   const table = snapshotTable(host)
-  if (leadsToPlace(host, table, handle, listRecordPlaces(config))) throw createOwnRecordsRefusal(directory, config)
-  const ownFile = listFilePlaces(config).find(({ place }) => leadsToPlace(host, table, handle, place))
+  if (leadsToProtectedPlace(host, table, handle, listProtectedRecordPlaces(config)))
+    throw createOwnRecordsRefusal(directory, config)
+  const ownFile = listProtectedFilePlaces(config).find(({ place }) => leadsToProtectedPlace(host, table, handle, place))
   // The root of a server's volume does not identify it.
-  const volume = known !== undefined && isTextVolume(known) ? known : resolveVolumeIdentity(session, handle, stat)
+  const volume = known !== undefined && isTextVolumeId(known) ? known : resolveVolumeIdentity(session, handle, stat)
   if (known !== undefined && volume !== known) {
     throw Refusal.of(
       'volume-unknown',
@@ -145,7 +146,7 @@ export async function restoreByHand(
   isForced = false,
 ): Promise<ByHandRestoreResult> {
   // Checked before the lock is taken, because that creates a record directory of the volume.
-  if (!volumeRecords.has(session, volume) && !hasJournal(session, volume)) return NOTHING_RECORDED
+  if (!volumeRecords.has(session, volume) && !hasVolumeJournal(session, volume)) return NOTHING_RECORDED
   using _ = await reserveVolume(session, { volume, source: directory }, undefined, refuseHolders)
   const record = volumeRecords.readUnlessDamaged(session, volume)
   // Everything was restored before.

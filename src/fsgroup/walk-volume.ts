@@ -7,9 +7,9 @@ import type { WalkCounts } from '../ownership/walk/report.ts'
 import { runWalkTask, type WalkResult, type WalkTask } from '../ownership/walks.ts'
 import { locateWalkerLock } from '../state/lock-holders.ts'
 import { acquireWalkerLock } from '../state/locks.ts'
-import { givenUpWalks, runReportedWalk } from '../state/process-records.ts'
+import { givenUpWalkRecords, runReportedWalk } from '../state/process-records.ts'
 import type { Session } from '../state/session.ts'
-import { createJournalQuota, hasJournal, openJournal, type StoreWithQuota } from '../state/volume-journal.ts'
+import { createJournalQuota, hasVolumeJournal, openJournal, type StoreWithQuota } from '../state/volume-journal.ts'
 import { computeWalkSilenceLimitMs, createGivenUpWalkFault } from '../worker/given-up.ts'
 import { type IsolatedWork, runIsolatedWork, UnresponsiveRefusal } from '../worker/isolated.ts'
 
@@ -53,7 +53,7 @@ export async function walkVolume(
       runWalkTask(task, host.inodes, tree, journal, { progress, ...options }),
     )
     session.limitSilence?.(undefined)
-    if (patienceMs !== undefined) givenUpWalks.remove(session, volume)
+    if (patienceMs !== undefined) givenUpWalkRecords.remove(session, volume)
     return walked
   }
   openJournal(session, volume, known, disk).close()
@@ -65,7 +65,7 @@ export async function walkVolume(
 
 /** A restore has no quota. @throws {Refusal} if there is no space for another journal, before one is created */
 function createWalkQuota(task: WalkTask, store: StoreWithQuota, volume: string): JournalQuota | undefined {
-  return task.do === 'apply' ? createJournalQuota(store, !hasJournal(store, volume)) : undefined
+  return task.do === 'apply' ? createJournalQuota(store, !hasVolumeJournal(store, volume)) : undefined
 }
 
 interface WalkRequest {
@@ -103,12 +103,12 @@ async function walkIsolated(
   }
   try {
     const walked = await runIsolatedWork<WalkResult>(session, isolated, progress)
-    if (patienceMs !== undefined) givenUpWalks.remove(session, volume)
+    if (patienceMs !== undefined) givenUpWalkRecords.remove(session, volume)
     return walked
   } catch (error) {
     const hadFullTime = isLocal && patienceMs === undefined
     if (hadFullTime && error instanceof UnresponsiveRefusal && pid !== undefined)
-      givenUpWalks.write(session, { volume, pid, at: Date.now() })
+      givenUpWalkRecords.write(session, { volume, pid, at: Date.now() })
     throw error
   }
 }

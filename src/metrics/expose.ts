@@ -7,10 +7,10 @@ import { isLogEntry, type LogEntry, parseLogEntry } from '../log/log-entry.ts'
 import { createLogReader, findLogEnd } from '../log/log-reader.ts'
 import { type MountState, refuseOtherNamespace } from '../repair/state.ts'
 import { isVolumeBusy } from '../state/lock-holders.ts'
-import { tryLockNode } from '../state/locks.ts'
-import { listMountRecords } from '../state/mount-record.ts'
-import { findRunningPlugin, listReservations, metricsRecord, pluginRecord } from '../state/process-records.ts'
-import { listVolumes } from '../state/record-directories.ts'
+import { tryAcquireNodeLock } from '../state/locks.ts'
+import { listReadableMountRecords } from '../state/mount-record.ts'
+import { findRunningPlugin, listReservations, metricsRecord, nriPluginRecord } from '../state/process-records.ts'
+import { listVolumesWithRecords } from '../state/record-directories.ts'
 import type { Session } from '../state/session.ts'
 import { volumeRecords } from '../state/volume-record.ts'
 import {
@@ -61,7 +61,7 @@ async function readGauges(session: Session, version: string): Promise<MetricSamp
   addSample(gauges, 'modekeep_walks_running', {}, listReservations(session).length)
   for (const state of listPendingRestores(session)) addSample(gauges, 'modekeep_restores_pending', { state })
   for (const { state } of containers) addSample(gauges, 'modekeep_container_volumes', { state })
-  if (pluginRecord.has(session, undefined)) {
+  if (nriPluginRecord.has(session, undefined)) {
     addSample(gauges, 'modekeep_plugins', { state: findRunningPlugin(session)?.isRegistered ? 'asked' : 'away' })
   }
   addSample(gauges, 'modekeep_calls_logged', {}, ['info', 'debug'].includes(session.config.logLevel) ? 1 : 0)
@@ -70,9 +70,9 @@ async function readGauges(session: Session, version: string): Promise<MetricSamp
 
 /** Returns a state for each volume with a pending restore. A running restore is not overdue. */
 function listPendingRestores(session: Session): ('mounted' | 'overdue')[] {
-  const records = listMountRecords(session).filter(({ ended }) => ended === undefined)
+  const records = listReadableMountRecords(session).filter(({ ended }) => ended === undefined)
   const mounted = new Set(records.map(({ volume }) => volume))
-  return listVolumes(session).flatMap((volume) => {
+  return listVolumesWithRecords(session).flatMap((volume) => {
     if (!volumeRecords.find(session, volume).record?.restorePending) return []
     return mounted.has(volume) || isVolumeBusy(session, volume) ? 'mounted' : 'overdue'
   })
@@ -105,7 +105,7 @@ export function updateCounters(
   onUpdated: (counters: MetricSamples) => void,
 ): void {
   const { logFile } = session.config
-  using lock = tryLockNode(session, 'metrics')
+  using lock = tryAcquireNodeLock(session, 'metrics')
   if (lock === undefined)
     throw Refusal.of('command', 'another "modekeep status --prometheus" is at work', 'run it again')
   const record = metricsRecord.readUnlessDamaged(session, undefined)

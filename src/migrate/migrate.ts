@@ -3,8 +3,8 @@ import type { MountRequest } from '../config/mount-request.ts'
 import { formatSource } from '../config/source.ts'
 import { escapeUnprintable } from '../errors/escape.ts'
 import { quoteValue, Refusal } from '../errors/refusal.ts'
-import { findKind } from '../volume/index.ts'
-import { findRequiredNaming, parseOptionName } from '../volume/kind/options.ts'
+import { findVolumeKind } from '../volume/index.ts'
+import { findRequiredOptionNaming, parseOptionName } from '../volume/kind/options.ts'
 import { SUPPORTED_DRIVERS, type SupportedDriver, UNSUPPORTED_DRIVERS } from './drivers.ts'
 import { TextEdits } from './edits.ts'
 import { findMapEntry, isMapEntry, type ManifestMap, readManifest, readObjectName, readScalar } from './manifest.ts'
@@ -217,10 +217,10 @@ function createAllowRules(requests: readonly MountRequest[]): object[] {
     .map(([fsType, all]) => {
       const sources = all.flatMap(({ source }) => formatSource(source) ?? [])
       const options = all.flatMap(({ mountOptions }) => mountOptions)
-      const rules = findKind(fsType)?.optionRules() ?? new Map()
-      const isNamed = options.some((option) => findRequiredNaming(rules, option) !== 'none')
+      const rules = findVolumeKind(fsType)?.optionRules() ?? new Map()
+      const isNamed = options.some((option) => findRequiredOptionNaming(rules, option) !== 'none')
       const names = options.map((option) =>
-        findRequiredNaming(rules, option) === 'value' ? option : parseOptionName(option),
+        findRequiredOptionNaming(rules, option) === 'value' ? option : parseOptionName(option),
       )
       return {
         sources: [...new Set(sources)].sort(),

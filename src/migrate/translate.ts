@@ -3,7 +3,7 @@ import type { MountRequest } from '../config/mount-request.ts'
 import { readRequest } from '../config/request.ts'
 import { renderFault } from '../errors/fault.ts'
 import { quoteValue, Refusal } from '../errors/refusal.ts'
-import { findKind, kinds } from '../volume/index.ts'
+import { findVolumeKind, volumeKindLookup } from '../volume/index.ts'
 import { findOptionFaults, parseOptionName } from '../volume/kind/options.ts'
 import { IGNORED_MOUNT_OPTIONS, type SupportedDriver } from './drivers.ts'
 
@@ -135,7 +135,7 @@ function formatRequiredDriverOptions({ options }: SupportedDriver): string {
 
 /** Splits options into those that modekeep's kind accepts and the others. Values of credentials are not shown. */
 function partitionMountOptions(fsType: string, options: readonly string[]) {
-  const rules = findKind(fsType)?.optionRules()
+  const rules = findVolumeKind(fsType)?.optionRules()
   const kept: string[] = []
   const rejected: string[] = []
   const idle: string[] = []
@@ -171,7 +171,7 @@ function verifyTranslation(translation: VolumeTranslation, { readOnly }: Foreign
     'kubernetes.io/readwrite': readOnly ? 'ro' : 'rw',
   }
   try {
-    return { ...translation, request: readRequest('/', JSON.stringify(options), DEFAULT_CONFIG, kinds) }
+    return { ...translation, request: readRequest('/', JSON.stringify(options), DEFAULT_CONFIG, volumeKindLookup) }
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
     return { ...translation, left: [...translation.left, ...error.faults.map((fault) => renderFault(fault))] }

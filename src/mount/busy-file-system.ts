@@ -5,7 +5,7 @@ import { retryUntilDefined } from '../kernel/waiting.ts'
 import { WORKER_NAME } from '../kernel/worker-process.ts'
 import type { MountRecord } from '../state/mount-record.ts'
 import type { Session } from '../state/session.ts'
-import { findKind } from '../volume/index.ts'
+import { findVolumeKind } from '../volume/index.ts'
 
 /** A file system that outlives the unmount of its last mount. */
 export interface BusyFileSystem {
@@ -32,7 +32,7 @@ export function findFileSystem(
   record: MountRecord | undefined,
 ): MountedFileSystem | undefined {
   if (record === undefined) return point && readFileSystem(host, point, false)
-  const kind = findKind(record.request.fsType)
+  const kind = findVolumeKind(record.request.fsType)
   if (kind === undefined || kind.root === 'source' || record.boot !== host.bootId()) return undefined
   const { mounted } = record
   if (!kind.isDisk) return mounted && { ...mounted, devices: [] }

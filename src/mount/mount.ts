@@ -7,12 +7,12 @@ import { isLiveMount } from '../fsgroup/holders.ts'
 import { deferClose, type Handle, SystemError } from '../kernel/host.ts'
 import { createMissingMountPointRefusal, type MountPoint, openMountPoint } from '../kernel/mount-table/mount-point.ts'
 import { parseMountinfo } from '../kernel/mount-table/mountinfo.ts'
-import { forgetAfterBoot } from '../state/forget.ts'
+import { forgetMountsAfterReboot } from '../state/forget.ts'
 import { isVolumeBusy } from '../state/lock-holders.ts'
-import { acquireRecordLock, removeLeftover, tryAcquireRecordLock } from '../state/locks.ts'
+import { acquireRecordLock, removeLeftoverRecordDirectory, tryAcquireRecordLock } from '../state/locks.ts'
 import {
   type AppliedGroup,
-  findMounts,
+  findRecordedMounts,
   isRecordedMount,
   type MountRecord,
   mountRecords,
@@ -20,9 +20,9 @@ import {
 import { locateMountRecords, locatePublicationLock, locateVolumeRecords } from '../state/record-directories.ts'
 import { type Session, warnOnFailure } from '../state/session.ts'
 import { createDetachedTree } from '../volume/detached-tree.ts'
-import { findKind } from '../volume/index.ts'
-import { sweepStages } from '../volume/kind/staged.ts'
-import { assertResponsive, needsIsolation } from '../volume/unresponsive-source.ts'
+import { findVolumeKind } from '../volume/index.ts'
+import { unmountStaleStages } from '../volume/kind/staged.ts'
+import { assertSourceResponsive, needsIsolatedMount } from '../volume/unresponsive-source.ts'
 import { runIsolatedWork } from '../worker/isolated.ts'
 import { type MountView, observe } from './observe.ts'
 import { permitRequest, permitSource } from './permission.ts'
@@ -51,8 +51,8 @@ export async function mount(
 ): Promise<MountResult> {
   using point = openMountPoint(session.host, request.directory)
   if (point === undefined) throw createMissingMountPointRefusal(request.directory)
-  forgetAfterBoot(session)
-  sweepStages(session)
+  forgetMountsAfterReboot(session)
+  unmountStaleStages(session)
   // Kubelet never unmounts a mount that failed, so nothing of it may remain.
   using _lock = await acquireRecordLock(session, locateMountRecords(session, point.path))
   prepare(point)
@@ -66,12 +66,12 @@ export async function mount(
  * @throws {Refusal} as `mount` does; other system errors keep only their message
  */
 export function mountIsolated(session: Session, request: MountRequest): Promise<MountResult> {
-  if (!needsIsolation(session, request)) return mount(session, request)
+  if (!needsIsolatedMount(session, request)) return mount(session, request)
   const what = formatSource(request.source)
   return runIsolatedWork(session, {
     work: 'mount',
     about: request,
-    secrets: findKind(request.fsType)?.usesSecrets ? session.secrets : undefined,
+    secrets: findVolumeKind(request.fsType)?.usesSecrets ? session.secrets : undefined,
     givenUp: (seconds, waiting) =>
       createFault(
         'unresponsive-call',
@@ -141,18 +141,18 @@ async function mountOnce(
   mode: MountMode,
 ): Promise<MountOutcome> {
   const { host } = session
-  const kind = findKind(requested.fsType)
+  const kind = findVolumeKind(requested.fsType)
   if (!kind) throw new Error(`no such kind: ${requested.fsType}`)
   const last = mountRecords.readUnlessDamaged(session, point.path)
   const record = last?.ended === undefined ? last : undefined
   const { request: permitted, isNew } = permitRequest(session, requested, kind, record)
   // heal has checked the source already, without the lock.
-  if (!mode.isHealing) await assertResponsive(session, permitted)
+  if (!mode.isHealing) await assertSourceResponsive(session, permitted)
   const source = kind.openSource?.(host, permitted)
   using _ = deferClose(host.inodes, source?.handle)
   const request = isNew && source !== undefined ? permitSource(session, permitted, kind, source) : permitted
   const view = await observe(session, request, kind, point, source, record)
-  const plan = planMount(request, view, (fsType) => findKind(fsType) ?? UNKNOWN_KIND, mode.isHealing)
+  const plan = planMount(request, view, (fsType) => findVolumeKind(fsType) ?? UNKNOWN_KIND, mode.isHealing)
   session.note({ decision: plan.decision, reason: plan.reason, steps: plan.steps.map((step) => step.do) })
   if (plan.decision === 'refuse') throw new Refusal(plan.fault ?? [])
   const { healthUnknownReason, walked, shownGroup } = view
@@ -182,7 +182,9 @@ async function mountOnce(
   if (former !== undefined && former !== view.source?.volume) {
     const place = locateVolumeRecords(session, former)
     // The mount is attached, so leftovers of another volume must not fail it.
-    warnOnFailure(session, `could not remove the leftovers of volume ${former}`, () => removeLeftover(session, place))
+    warnOnFailure(session, `could not remove the leftovers of volume ${former}`, () =>
+      removeLeftoverRecordDirectory(session, place),
+    )
   }
   if (given.why !== undefined) session.note({ given: given.by, why: given.why })
   return { plan, given, hiddenSubmounts: submounts.hidden, healthUnknownReason: undefined, walked, shownGroup }
@@ -220,7 +222,7 @@ async function lockSingleWriter(
 
 function findPublications(session: Session, volumeId: string, volume: string | undefined): MountRecord[] {
   const points = new Set(parseMountinfo(session.host.mounts.table()).map(({ mountPoint }) => mountPoint))
-  return findMounts(session, points).flatMap(({ record }) => {
+  return findRecordedMounts(session, points).flatMap(({ record }) => {
     if (record?.lifecycle === undefined) return []
     const isSame = record.publication?.volumeId === volumeId || (volume !== undefined && record.volume === volume)
     return isSame && isLiveMount(session, record) ? [record] : []

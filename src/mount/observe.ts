@@ -9,15 +9,15 @@ import {
   statPoint,
 } from '../kernel/mount-table/mount-point.ts'
 import { hasGuard } from '../kernel/mount-table/mountinfo.ts'
-import { hasOwnClone } from '../state/container-record.ts'
-import { readWhileIdle } from '../state/lock-holders.ts'
+import { hasRunningContainerClone } from '../state/container-record.ts'
+import { readWhileVolumeIdle } from '../state/lock-holders.ts'
 import { isRecordedMount, type MountRecord } from '../state/mount-record.ts'
 import { explainInactivePlugin, findRunningPlugin } from '../state/process-records.ts'
 import type { Session } from '../state/session.ts'
 import { type VolumeRecord, volumeRecords } from '../state/volume-record.ts'
-import { statServed } from '../volume/daemon.ts'
+import { statServedMount } from '../volume/daemon.ts'
 import { readSourceView, type SourceView } from '../volume/detached-tree.ts'
-import { mountsAgain, type OpenedSource, type VolumeKind } from '../volume/kind/kind.ts'
+import { canRemountSameContent, type OpenedSource, type VolumeKind } from '../volume/kind/kind.ts'
 
 /** The complete input of a mount plan, observed at one moment under the lock. */
 export interface MountView extends MountPointState {
@@ -53,7 +53,7 @@ export async function observe(
   record: MountRecord | undefined,
 ): Promise<MountView> {
   const { host } = session
-  const { stat, healthUnknownReason } = await statServed(session, point, record)
+  const { stat, healthUnknownReason } = await statServedMount(session, point, record)
   if (healthUnknownReason !== undefined) session.warn(healthUnknownReason, 'unresponsive')
   // With a record, a call may have crashed between removing kubelet's directory and creating a file there.
   if (stat === undefined && record === undefined) throw createMissingMountPointRefusal(point.path)
@@ -79,10 +79,10 @@ export async function observe(
 
 function isMappedByRuntime(session: Session, kind: VolumeKind, path: string, isMapped: boolean): boolean {
   if (!hasUserNamespace(session.host, path)) return false
-  if (!mountsAgain(kind)) return true
+  if (!canRemountSameContent(kind)) return true
   // Containers keep their clones while the plugin is not running, as at an upgrade.
   const isAway = explainInactivePlugin(findRunningPlugin(session)) !== undefined
-  return isAway && !hasOwnClone(session, parseVolumePod(path)?.uid ?? '', isMapped)
+  return isAway && !hasRunningContainerClone(session, parseVolumePod(path)?.uid ?? '', isMapped)
 }
 
 /** The kernel returns a mount's id without a request to its daemon, so a mount whose daemon died has one too. */
@@ -94,6 +94,6 @@ function readMountId(host: Host, point: MountPoint, { mounted }: MountPointState
 
 function readWalkedVolume(session: Session, { given, volume }: MountRecord): VolumeRecord | undefined {
   if (given.by !== 'walk' || volume === undefined) return undefined
-  const found = readWhileIdle(session, volume, () => volumeRecords.readUnlessDamaged(session, volume))
+  const found = readWhileVolumeIdle(session, volume, () => volumeRecords.readUnlessDamaged(session, volume))
   return found === 'busy' ? undefined : found
 }

@@ -7,12 +7,22 @@ import { isDirectory } from '../kernel/host.ts'
 import { parseVolumePod } from '../kernel/mount-table/kubelet-volume.ts'
 import { snapshotTable, type TableSnapshot } from '../kernel/mount-table/mountinfo.ts'
 import { findPathsToSame } from '../kernel/mount-table/tree-location.ts'
-import { applyRuleFacts, listMountRecords, type MountRecord, type RuleFacts } from '../state/mount-record.ts'
+import {
+  applyRuleFacts,
+  listReadableMountRecords,
+  type MountRecord,
+  type RequestRuleFacts,
+} from '../state/mount-record.ts'
 import type { Session } from '../state/session.ts'
 import type { OpenedSource, VolumeKind } from '../volume/kind/kind.ts'
-import { findRequiredNaming } from '../volume/kind/options.ts'
-import { leadsToPlace, listFilePlaces, listRecordPlaces, type ProtectedPlace } from '../volume/kind/source-path.ts'
-import { findOtherPaths } from '../volume/second-paths.ts'
+import { findRequiredOptionNaming } from '../volume/kind/options.ts'
+import {
+  leadsToProtectedPlace,
+  listProtectedFilePlaces,
+  listProtectedRecordPlaces,
+  type ProtectedPlace,
+} from '../volume/kind/source-path.ts'
+import { findOtherSourcePaths } from '../volume/second-paths.ts'
 
 /**
  * Checks a request against the node's rules before its source is opened. For an existing mount the facts of its rule come
@@ -39,7 +49,7 @@ export function permitRequest(
 
 /** Applies the node's rules to a request, by the path that it names. */
 export function judgeRequest({ config, secrets }: Session, requested: MountRequest, kind: VolumeKind): AllowVerdict {
-  const naming = (option: string) => findRequiredNaming(kind.optionRules(), option)
+  const naming = (option: string) => findRequiredOptionNaming(kind.optionRules(), option)
   // Secrets are decoded only for kinds that need them.
   const secretNames = kind.secretKeys === 'by rule' ? [...(secrets?.keys() ?? [])] : []
   const walksServer = kind.isRemote === true && kind.walk === true
@@ -50,7 +60,7 @@ export function judgeRequest({ config, secrets }: Session, requested: MountReque
   )
 }
 
-const readRuleFacts = (rule: Rule): RuleFacts => ({
+const readRuleFacts = (rule: Rule): RequestRuleFacts => ({
   ...rule,
   setGid: rule.setGid === 'root' ? undefined : rule.setGid,
 })
@@ -88,7 +98,7 @@ function permitOtherPaths(
   const requested = getSourcePath(request.source) ?? openedPath
   const kubeletDirectory = parseVolumePod(request.directory)?.root
   const named = { handle, path: requested, kubeletDirectory, rules: session.config.allow }
-  return findOtherPaths(session, table, named).reduce((permitted, { path, source }) => {
+  return findOtherSourcePaths(session, table, named).reduce((permitted, { path, source }) => {
     const verdict = judgeRequest(session, { ...request, source: parseSource(source) }, kind)
     if ('rule' in verdict) return restrict(permitted, readRuleFacts(verdict.rule))
     const { reason, remedy, cause } = verdict.refusal
@@ -102,7 +112,7 @@ function permitOtherPaths(
 }
 
 /** Restricts a request to what another rule for the same source permits. `secretKeys` come from the rule of its path. */
-function restrict(request: MountRequest, other: RuleFacts): MountRequest {
+function restrict(request: MountRequest, other: RequestRuleFacts): MountRequest {
   const { fsGroup, secretKeys } = request
   const groups = [request.protectedGroups, other.protectedGroups].filter((list) => list !== undefined)
   return applyRuleFacts(request, {
@@ -136,7 +146,7 @@ function refuseWritable(
   const real = [source.path, host.inodes.pathOf(source.handle)]
   const places = new Set([...real, ...real.flatMap((path) => findPathsToSame(table, path))])
   // Records count, not current mounts: a container keeps a mount that the node has lost, and a repair restores it.
-  const mounts = listMountRecords(session)
+  const mounts = listReadableMountRecords(session)
   for (const path of places) {
     const rule = findWritableRule(config.allow, path, DEFAULT_FS_TYPES)
     if (rule !== undefined) {
@@ -182,8 +192,8 @@ function refuseProtected(
 ): void {
   const { host, config } = session
   const shown = quoteValue(formatSource(source))
-  const leadsTo = (place: ProtectedPlace) => leadsToPlace(host, table, opened.handle, place)
-  if (leadsTo(listRecordPlaces(config))) {
+  const leadsTo = (place: ProtectedPlace) => leadsToProtectedPlace(host, table, opened.handle, place)
+  if (leadsTo(listProtectedRecordPlaces(config))) {
     throw Refusal.of(
       'source-protected',
       `source ${shown} leads to another path of the state directory`,
@@ -200,7 +210,7 @@ function refuseProtected(
     )
   }
   if (readOnly) return
-  for (const { what, file, place } of listFilePlaces(config)) {
+  for (const { what, file, place } of listProtectedFilePlaces(config)) {
     if (!leadsTo(place)) continue
     throw Refusal.of(
       'source-protected',

@@ -3,7 +3,12 @@ import { createFault, type Fault, renderFault } from '../errors/fault.ts'
 import { type GroupPlan, type KindFacts, type MapStep, planGroup, type WalkStep } from '../fsgroup/group-plan.ts'
 import { isKubeletVolume } from '../kernel/mount-table/kubelet-volume.ts'
 import { parseMountFlags } from '../kernel/mount-table/mount-flags.ts'
-import { createMountRecord, findStagingDirectory, isRecordedMount, type MountRecord } from '../state/mount-record.ts'
+import {
+  createMountRecord,
+  findDaemonStagingDirectory,
+  isRecordedMount,
+  type MountRecord,
+} from '../state/mount-record.ts'
 import type { MountView } from './observe.ts'
 
 /** The former record; undefined if there was none: then nothing of the volume may remain. */
@@ -21,7 +26,7 @@ export type Step =
   | { do: 'record-ready'; record: MountRecord; undo: RecordUndo }
   /** A mount needs a mount point of its root's type. Kubelet created a directory, and expects one afterwards. */
   | { do: 'set-target'; type: 'directory' | 'file'; undo: 'directory-target' }
-  /** Beneath what a daemon serves: putGuard in volume/daemon.ts. */
+  /** Beneath what a daemon serves: attachGuardMount in volume/daemon.ts. */
   | { do: 'guard' }
   /** Ends the daemons of replaced mounts that would otherwise never end. */
   | { do: 'end-daemons' }
@@ -187,7 +192,7 @@ function planSteps(
 
 function findReplacedMount({ record, mountId, boot }: MountView): MountRecord['replaces'] {
   if (mountId === undefined) return undefined
-  const staging = record?.boot === boot ? findStagingDirectory(record, mountId) : undefined
+  const staging = record?.boot === boot ? findDaemonStagingDirectory(record, mountId) : undefined
   return { mountId: String(mountId), staging }
 }
 

@@ -1,9 +1,9 @@
 import { applyGroupStep } from '../fsgroup/apply-group-step.ts'
 import type { MountPoint } from '../kernel/mount-table/mount-point.ts'
-import { forgetMount } from '../state/forget.ts'
+import { forgetMountRecord } from '../state/forget.ts'
 import { type AppliedGroup, type MountRecord, mountRecords } from '../state/mount-record.ts'
 import { type Session, warnOnFailure } from '../state/session.ts'
-import { endHanging, endReplaced, putGuard } from '../volume/daemon.ts'
+import { attachGuardMount, endHangingDaemon, endReplacedDaemons } from '../volume/daemon.ts'
 import type { DetachedTree } from '../volume/detached-tree.ts'
 import { listStagedProcesses } from '../volume/kind/staged.ts'
 import { attachAt, detachAll, replaceAt, type SavedMount, saveMount, setTarget } from './attach.ts'
@@ -57,7 +57,7 @@ export async function runPlan(
       case 'record-ready':
         return write({ ...step.record, ...readMadeFacts(step.record) })
       case 'detach-all':
-        await endHanging(session, point, written)
+        await endHangingDaemon(session, point, written)
         saved = saveMount(host, point)
         try {
           return void detachAll(host, point)
@@ -69,13 +69,13 @@ export async function runPlan(
       case 'set-target':
         return setTarget(host, point, step.type)
       case 'guard':
-        return putGuard(host, point)
+        return attachGuardMount(host, point)
       case 'attach':
         return attachAt(host, point, tree.handle)
       case 'end-daemons':
-        return endReplaced(session, point.path)
+        return endReplacedDaemons(session, point.path)
       case 'replace':
-        await endHanging(session, point, written)
+        await endHangingDaemon(session, point, written)
         return replaceAt(host, point, tree.handle, tree.source)
       default:
         step satisfies never
@@ -107,7 +107,7 @@ export async function runPlan(
       else {
         // The record is removed last, because the next call finds by it what could not be removed.
         held.dispose()
-        forgetMount(session, point.path, written?.volume)
+        forgetMountRecord(session, point.path, written?.volume)
       }
     })
   }

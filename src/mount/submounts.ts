@@ -10,7 +10,7 @@ import { formatMounts, readSubmounts } from '../kernel/mount-table/submounts.ts'
 import type { Session } from '../state/session.ts'
 import type { PlannedSubmounts } from '../volume/detached-tree.ts'
 import type { OpenedSource, VolumeKind } from '../volume/kind/kind.ts'
-import { openWithoutLinks } from '../volume/kind/source-path.ts'
+import { openSourceWithoutLinks } from '../volume/kind/source-path.ts'
 import { isInternalMount } from '../volume/second-paths.ts'
 import { judgeRequest, permitSource } from './permission.ts'
 
@@ -85,7 +85,7 @@ async function assertIncludable(
     if ('refusal' in verdict) throw refuseMount([verdict.refusal])
     if (await isUnresponsivePath(session, mountPoint))
       throw refuseMount([createUnresponsiveFault(quoteValue(mountPoint), 'mount it again')])
-    const handle = openWithoutLinks(session.host, mountPoint, {})
+    const handle = openSourceWithoutLinks(session.host, mountPoint, {})
     using _ = deferClose(session.host.inodes, handle)
     const stat = session.host.inodes.statMountPoint(handle)
     permitSource(session, submountRequest, kind, { handle, stat, path: mountPoint })

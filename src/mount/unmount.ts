@@ -5,15 +5,15 @@ import { deferClose, type Handle, type Host, type MountedFileSystem, tolerateErr
 import { isKubeletVolume } from '../kernel/mount-table/kubelet-volume.ts'
 import { isMounted, type MountPoint, openMountPoint, statPoint } from '../kernel/mount-table/mount-point.ts'
 import { FileError } from '../kernel/system-error.ts'
-import { forgetMount } from '../state/forget.ts'
+import { forgetMountRecord } from '../state/forget.ts'
 import { acquireRecordLock } from '../state/locks.ts'
 import { type MountRecord, mountRecords } from '../state/mount-record.ts'
-import { isUnreadable } from '../state/record.ts'
+import { isUnreadableRecordError } from '../state/record.ts'
 import { locateMountRecords } from '../state/record-directories.ts'
 import type { Session } from '../state/session.ts'
-import { rootBits } from '../state/volume-record.ts'
-import { endDaemon, endStopped, findHangingDaemon } from '../volume/daemon.ts'
-import { sweepStages } from '../volume/kind/staged.ts'
+import { rootSetGidRecords } from '../state/volume-record.ts'
+import { endMountDaemon, endStoppedDaemons, findHangingDaemon } from '../volume/daemon.ts'
+import { unmountStaleStages } from '../volume/kind/staged.ts'
 import { WorkerCrashedError } from '../worker/isolated.ts'
 import { detachAll, restoreDirectory } from './attach.ts'
 import {
@@ -69,8 +69,8 @@ export async function unmount(
     lock && record
       ? await ignoreRecordFailure(session, () => forgetUnlessLeft(session, record, 'unmounted', { left, busy }))
       : undefined
-  if (record) endStopped(session, record)
-  if (lock) sweepStages(session)
+  if (record) endStoppedDaemons(session, record)
+  if (lock) unmountStaleStages(session)
   if (busy === undefined) return undefined
   refuseBusy(session, busy, kept?.busySince)
   session.warn(busy.reason, 'unmount-busy')
@@ -112,7 +112,7 @@ export async function unmountLocked(
   const kept = forgetUnlessLeft(session, record, 'pod gone', { left: foreseen, busy })
   const left = [...binds, ...(point ? removeVolumeDirectory(host, point) : [])]
   if (kept === undefined && left.length > 0) mountRecords.write(session, { ...record, ended: 'pod gone' })
-  endStopped(session, record)
+  endStoppedDaemons(session, record)
   return { left, busy }
 }
 
@@ -132,7 +132,7 @@ function forgetUnlessLeft(
   { left, busy }: UnmountLeftover,
 ): MountRecord | undefined {
   if (left.length === 0 && busy === undefined) {
-    forgetMount(session, record.directory, record.volume)
+    forgetMountRecord(session, record.directory, record.volume)
     return undefined
   }
   const kept = { ...(busy ? recordBusy(session, record, busy) : { ...record, busySince: undefined }), ended }
@@ -151,7 +151,7 @@ async function detach(
   const hanging = await findHangingDaemon(session, point, record)
   if (record && hanging !== undefined) {
     host.mounts.detach(point.parent, point.name, true)
-    endDaemon(session, record, hanging)
+    endMountDaemon(session, record, hanging)
   }
   return detachAll(host, point, fileSystem?.devices.length === 0)
 }
@@ -164,7 +164,7 @@ function openRecordedRoot(
   handles: DisposableStack,
 ): Handle | undefined {
   if (point === undefined || record?.volume === undefined || record.given.by === 'none') return undefined
-  if (!rootBits.has(session, record.volume)) return undefined
+  if (!rootSetGidRecords.has(session, record.volume)) return undefined
   const { inodes } = session.host
   const root = tolerateErrno('ENOENT ENOTDIR', () => inodes.openEntry(point.parent, point.name))
   handles.use(deferClose(inodes, root))
@@ -205,7 +205,7 @@ export async function forgetLocked(
   if (isOver) await restoreMountRootBit(session, record)
   const busy = await findBusyAfterUnmount(session, fileSystem, record)
   forgetUnlessLeft(session, record, 'unmounted', { left, busy })
-  endStopped(session, record)
+  endStoppedDaemons(session, record)
   return { left, busy }
 }
 
@@ -214,7 +214,7 @@ async function ignoreRecordFailure<T>(session: Session, work: () => T | Promise<
   try {
     return await work()
   } catch (error) {
-    if (!(error instanceof FileError) && !isUnreadable(error)) throw error
+    if (!(error instanceof FileError) && !isUnreadableRecordError(error)) throw error
     session.warn(`unmounting anyway: ${(error as Error).message}`, findFaultCode(error) ?? 'cleanup-failed')
     return undefined
   }

@@ -2,21 +2,21 @@ import { formatError, Refusal } from '../errors/refusal.ts'
 import { createPathLookups, createUnresponsiveRefusal } from '../kernel/mount-table/responsiveness.ts'
 import { formatLeftover } from '../mount/unmount.ts'
 import { locateVolume } from '../state/find-volume.ts'
-import { isImportBusy, removeImport } from '../state/import-stage.ts'
+import { isImportBusy, removeInterruptedImport } from '../state/import-stage.ts'
 import { isRecordDirectoryBusy } from '../state/lock-holders.ts'
-import { removeLeftover } from '../state/locks.ts'
-import { listMounts, type MountRecord } from '../state/mount-record.ts'
-import { listReservedVolumes } from '../state/process-records.ts'
+import { removeLeftoverRecordDirectory } from '../state/locks.ts'
+import { listRecordedMounts, type MountRecord } from '../state/mount-record.ts'
+import { listVolumesWithReservation } from '../state/process-records.ts'
 import {
-  listImports,
   listLeftoverFiles,
   listMountRecordDirectories,
-  listVolumes,
+  listVolumesInImport,
+  listVolumesWithRecords,
   locateMountRecords,
 } from '../state/record-directories.ts'
 import type { Session } from '../state/session.ts'
 import { volumeRecords } from '../state/volume-record.ts'
-import { listStaleStages, sweepStages } from '../volume/kind/staged.ts'
+import { listStaleStages, unmountStaleStages } from '../volume/kind/staged.ts'
 import { forget, type HealPlan, judge, judgeLocked } from './heal-plan.ts'
 import { Kubelets, type PodFate } from './kubelets.ts'
 import {
@@ -37,7 +37,7 @@ export async function collectGarbage(
   const { host, config } = session
   const items: GarbageItem[] = []
   const { isDry } = request
-  for (const { directory, record, problem } of listMounts(session)) {
+  for (const { directory, record, problem } of listRecordedMounts(session)) {
     if (problem) items.push({ kind: 'mount record', name: directory, action: 'kept', reason: problem.message })
     if (record)
       items.push(await collectItem('mount record', directory, () => collectRecord(session, record, isDry, kubelets)))
@@ -45,22 +45,24 @@ export async function collectGarbage(
   for (const place of listMountRecordDirectories(session)) {
     if (!listLeftoverFiles(session, place)) continue
     const collect = () =>
-      (isDry ? !isRecordDirectoryBusy(session, place) : removeLeftover(session, place)) ? INTERRUPTED : IN_PROGRESS
+      (isDry ? !isRecordDirectoryBusy(session, place) : removeLeftoverRecordDirectory(session, place))
+        ? INTERRUPTED
+        : IN_PROGRESS
     items.push(await collectItem('lock', place.name, collect))
   }
   // Volumes follow the mounts, because a removed mount record no longer needs its volume.
   const lookups = createPathLookups(session)
-  for (const volume of new Set([...listVolumes(session), ...listReservedVolumes(session)])) {
+  for (const volume of new Set([...listVolumesWithRecords(session), ...listVolumesWithReservation(session)])) {
     const collected = collectVolume(session, volume, request, lookups)
     items.push(...(await collected.catch((error) => [toFailedItem('volume', volume, error)])))
   }
-  for (const volume of listImports(session)) {
+  for (const volume of listVolumesInImport(session)) {
     const collect = () =>
-      (isDry ? !isImportBusy(session, volume) : removeImport(session, volume)) ? INTERRUPTED : IN_PROGRESS
+      (isDry ? !isImportBusy(session, volume) : removeInterruptedImport(session, volume)) ? INTERRUPTED : IN_PROGRESS
     items.push(await collectItem('import', volume, collect))
   }
   const stages = listStaleStages(host, config.stateDir)
-  if (!isDry) sweepStages(session)
+  if (!isDry) unmountStaleStages(session)
   const left = new Set(isDry ? [] : listStaleStages(host, config.stateDir))
   for (const name of stages) {
     items.push({ kind: 'stage', name, ...INTERRUPTED, ...(left.has(name) && { action: 'failed' }) })

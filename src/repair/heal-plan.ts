@@ -14,11 +14,11 @@ import { locateMountRecords } from '../state/record-directories.ts'
 import type { Session } from '../state/session.ts'
 import { parseRootVolumeId } from '../state/volume-id.ts'
 import {
-  awaitsRestore,
-  explainChanges,
+  explainUserChanges,
   formatApplyCommand,
-  formatSkipped,
-  hasRejected,
+  formatSkippedByReason,
+  hasRejectedInodes,
+  isVolumeAwaitingRestore,
   type VolumeRecord,
   volumeRecords,
 } from '../state/volume-record.ts'
@@ -73,7 +73,7 @@ export async function judge<T>(
     ...seen,
     showsSource: showsVolume(record, seen.mounted),
     // The check reads a file, and only mounts of an earlier boot need it.
-    awaitsRestore: record.boot !== boot && awaitsRestore(session, record.volume),
+    awaitsRestore: record.boot !== boot && isVolumeAwaitingRestore(session, record.volume),
     busyReason: findBusyReason(session, record, seen),
   }
   const plan = planHeal({ record, boot, ...view })
@@ -170,7 +170,7 @@ export function findVolumeChange(
 ): string | undefined {
   if (given.by !== 'walk' || volume === undefined) return undefined
   const record = walked ?? volumeRecords.find(session, volume).record
-  return record && explainChanges(record)
+  return record && explainUserChanges(record)
 }
 
 /** Explains why the volume's root, or other inodes, do not have the pod's group. */
@@ -187,7 +187,7 @@ export function explainPartialGroup(
   const isRootOther = rootGroup !== undefined && rootGroup !== group
   const facts = [
     ...(isRootOther ? [`the root of ${source} has group ${rootGroup} and not ${group}, which modekeep applied`] : []),
-    ...(skipped && hasRejected(skipped) ? [formatSkipped(group, skipped)] : []),
+    ...(skipped && hasRejectedInodes(skipped) ? [formatSkippedByReason(group, skipped)] : []),
   ]
   if (facts.length === 0) return undefined
   return `${facts.join('; ')}: remove the cause, then ${formatApplyCommand({ volume, source, group, groupAccess })} applies the group again`

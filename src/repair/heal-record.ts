@@ -7,15 +7,15 @@ import { errorCode, type Handle, openOnlyCached } from '../kernel/host.ts'
 import { isRemoteType, LOOKUP_CAUSE } from '../kernel/mount-table/responsiveness.ts'
 import { mountLocked } from '../mount/mount.ts'
 import { formatLeftover } from '../mount/unmount.ts'
-import { type MountRecord, rebuildRequest } from '../state/mount-record.ts'
+import { type MountRecord, rebuildMountRequest } from '../state/mount-record.ts'
 import type { Session } from '../state/session.ts'
-import { findKind, kinds } from '../volume/index.ts'
+import { findVolumeKind, volumeKindLookup } from '../volume/index.ts'
 import {
-  createSourceCheck,
-  type IsUnresponsive,
+  createUnresponsiveSourceCheck,
   isLocalSource,
-  needsIsolation,
-  readsRemoteSource,
+  isSourceCheckRemote,
+  needsIsolatedMount,
+  type UnresponsiveSourceCheck,
 } from '../volume/unresponsive-source.ts'
 import { runIsolatedWork, UnresponsiveRefusal } from '../worker/isolated.ts'
 import { explainPartialGroup, findVolumeChange, forget, type JudgedMount, judge, judgeLocked } from './heal-plan.ts'
@@ -47,7 +47,7 @@ function explainUnknownHealth({ host }: Session, { request }: MountRecord): stri
 export async function judgeWithoutLock(
   session: Session,
   record: MountRecord,
-  isUnresponsive: IsUnresponsive,
+  isUnresponsive: UnresponsiveSourceCheck,
 ): Promise<HealOutcome> {
   try {
     return await judge(session, record, (judged) => repair(session, judged, isUnresponsive, true))
@@ -61,10 +61,10 @@ export async function healOne(
   session: Session,
   record: MountRecord,
   seen: HealOutcome['state'],
-  isUnresponsive: IsUnresponsive,
+  isUnresponsive: UnresponsiveSourceCheck,
 ): Promise<HealOutcome | 'gone'> {
   const { directory } = record
-  if (needsIsolation(session, record.request) || mayMeetLockedDirectory(session, record)) {
+  if (needsIsolatedMount(session, record.request) || mayMeetLockedDirectory(session, record)) {
     return healIsolated(session, { record, seen, isDry: false })
   }
   try {
@@ -93,7 +93,7 @@ function useCachedOpens(session: Session): Session {
 /** Whether a repair looks up names in a volume, or changes its root: a process of a pod can block both. */
 function mayMeetLockedDirectory(session: Session, record: MountRecord): boolean {
   if (!mustNotWait(session)) return false
-  const { subPath, rootSetGid, source: requested } = rebuildRequest(record)
+  const { subPath, rootSetGid, source: requested } = rebuildMountRequest(record)
   if (subPath !== undefined || rootSetGid) return true
   const source = getSourcePath(requested)
   return source !== undefined && !session.host.inodes.isCached(source)
@@ -128,14 +128,14 @@ export function runHealTask(
   { record, seen, isDry }: HealTask,
 ): Promise<HealOutcome | 'gone'> {
   const session: Session = { ...caller, isolatesWalks: true }
-  const isUnresponsive = createSourceCheck(session)
+  const isUnresponsive = createUnresponsiveSourceCheck(session)
   return isDry ? judgeWithoutLock(session, record, isUnresponsive) : healOne(session, record, seen, isUnresponsive)
 }
 
 async function repair(
   session: Session,
   judged: JudgedMount,
-  isUnresponsive: IsUnresponsive,
+  isUnresponsive: UnresponsiveSourceCheck,
   isDry: boolean,
 ): Promise<HealOutcome> {
   const { record, plan } = judged
@@ -148,11 +148,11 @@ async function repair(
         return isDry ? predictForget(judged) : await forgetRecord(session, judged)
       case 'mount':
         if (await isUnresponsive(record)) return { ...UNRESPONSIVE, reason: explainUnknownHealth(session, record) }
-        if (!readsRemoteSource(session, record.request)) {
+        if (!isSourceCheckRemote(session, record.request)) {
           return isDry ? await planRemount(session, judged) : await remount(session, judged, false)
         }
         // Kubelet's next call finds a source that was replaced on a server.
-        if (state === 'healthy' && findKind(record.request.fsType)?.root === 'source') return HEALTHY
+        if (state === 'healthy' && findVolumeKind(record.request.fsType)?.root === 'source') return HEALTHY
         return (await healIsolated(session, { record, seen: state, isDry })) as HealOutcome
     }
   } catch (error) {
@@ -208,9 +208,9 @@ export async function remount(
   isDry: boolean,
 ): Promise<HealOutcome> {
   if (point === undefined) return { state: 'orphaned', action: 'none', reason: 'its directory is gone' }
-  const request = { ...rebuildRequest(record), directory: point.path }
+  const request = { ...rebuildMountRequest(record), directory: point.path }
   // The configuration may have changed since.
-  const faults = findKindFaults(request, session.config, kinds)
+  const faults = findKindFaults(request, session.config, volumeKindLookup)
   if (faults.length > 0) throw new Refusal(faults)
   const warn = (message: string, code: FaultCode) => session.warn(`${point.path}: ${message}`, code)
   // The finding reports the result, so the call writes no notes.

@@ -3,16 +3,16 @@ import { findFaultCode } from '../errors/refusal.ts'
 import { parseMountinfo } from '../kernel/mount-table/mountinfo.ts'
 import { formatLeftover, unmountLocked } from '../mount/unmount.ts'
 import { isRecordDirectoryBusy } from '../state/lock-holders.ts'
-import { removeLeftovers } from '../state/locks.ts'
-import { listMounts, listUnrecordedMounts, type MountRecord, mountRecords } from '../state/mount-record.ts'
+import { removeLeftoverRecordDirectories } from '../state/locks.ts'
+import { listRecordedMounts, listUnrecordedMounts, type MountRecord, mountRecords } from '../state/mount-record.ts'
 import { locateMountRecords } from '../state/record-directories.ts'
 import type { Session } from '../state/session.ts'
-import { sweepStages } from '../volume/kind/staged.ts'
+import { unmountStaleStages } from '../volume/kind/staged.ts'
 import {
-  createSingleSourceCheck,
-  createSourceCheck,
-  type IsUnresponsive,
-  needsIsolation,
+  createOneUnresponsiveSourceCheck,
+  createUnresponsiveSourceCheck,
+  needsIsolatedMount,
+  type UnresponsiveSourceCheck,
 } from '../volume/unresponsive-source.ts'
 import { judge, judgeLocked } from './heal-plan.ts'
 import { type HealOutcome, healOne, IN_PROGRESS, judgeWithoutLock, toFailure } from './heal-record.ts'
@@ -29,7 +29,7 @@ export async function findState(session: Session, directory: string): Promise<Fi
   if (problem) return toUnreadableFinding(directory, problem)
   if (record === undefined) return findUnrecorded(session, (place) => place === directory)[0]
   const mode = { isDry: true, patience: undefined, kubelets: new Kubelets() }
-  const { outcome } = await decideState(session, record, createSingleSourceCheck(session), mode)
+  const { outcome } = await decideState(session, record, createOneUnresponsiveSourceCheck(session), mode)
   return toFinding(record, outcome)
 }
 
@@ -41,7 +41,7 @@ export async function findState(session: Session, directory: string): Promise<Fi
 async function decideState(
   session: Session,
   record: MountRecord,
-  isUnresponsive: IsUnresponsive,
+  isUnresponsive: UnresponsiveSourceCheck,
   mode: HealMode,
 ): Promise<{ outcome: HealOutcome | 'gone'; isFinal: boolean }> {
   const outcome = await judgeUntilStable(session, record, isUnresponsive)
@@ -164,7 +164,7 @@ function isSettled(outcome: HealOutcome): boolean {
 async function judgeUntilStable(
   session: Session,
   listed: MountRecord,
-  isUnresponsive: IsUnresponsive,
+  isUnresponsive: UnresponsiveSourceCheck,
 ): Promise<HealOutcome | 'gone'> {
   const place = locateMountRecords(session, listed.directory)
   let record: MountRecord | undefined = listed
@@ -201,14 +201,14 @@ export async function healMounts(
   patience?: number,
   kubelets = new Kubelets(),
 ): Promise<Finding[]> {
-  if (!isDry) sweepStages(session)
-  const isUnresponsive = createSourceCheck(session)
-  const mounts = listMounts(session)
+  if (!isDry) unmountStaleStages(session)
+  const isUnresponsive = createUnresponsiveSourceCheck(session)
+  const mounts = listRecordedMounts(session)
   const repairs = new Map<string, Promise<unknown>>()
   const heal = async (record: MountRecord): Promise<HealOutcome | 'gone'> => {
     const { outcome, isFinal } = await decideState(session, record, isUnresponsive, { isDry, patience, kubelets })
     if (isFinal || outcome === 'gone') return outcome
-    const isLocal = !needsIsolation(session, record.request)
+    const isLocal = !needsIsolatedMount(session, record.request)
     const turn = isLocal ? '' : JSON.stringify(record.request.source)
     const before = repairs.get(turn) ?? Promise.resolve()
     const repaired = before.then(() => healOne(session, record, outcome.state, isUnresponsive))
@@ -226,7 +226,7 @@ export async function healMounts(
     }),
   )
   const findings = all.filter((finding) => finding !== undefined)
-  if (!isDry) removeLeftovers(session)
+  if (!isDry) removeLeftoverRecordDirectories(session)
   const found = new Set(findings.map(({ directory }) => directory))
   return [...findings, ...findUnrecorded(session).filter(({ directory }) => !found.has(directory))]
 }

@@ -11,9 +11,9 @@ import {
 } from '../kernel/mount-table/kubelet-volume.ts'
 import type { MountRow } from '../kernel/mount-table/mountinfo.ts'
 import { createLocationFinder, resolveRelativePath } from '../kernel/mount-table/tree-location.ts'
-import { findMounts, type MountRecord } from '../state/mount-record.ts'
+import { findRecordedMounts, type MountRecord } from '../state/mount-record.ts'
 import type { Session } from '../state/session.ts'
-import { needsIsolation } from '../volume/unresponsive-source.ts'
+import { needsIsolatedMount } from '../volume/unresponsive-source.ts'
 
 /** A bind that kubelet made of a part of modekeep's own volume for a container's `subPath`. */
 interface OwnBind {
@@ -66,10 +66,10 @@ function findOwnBinds(session: Session, rows: readonly MountRow[], wanted: reado
     [...new Set(binds.map(({ pod }) => pod))].map((pod) => [pod, host.files.list(`${pod}/volumes`)]),
   )
   // A volume may have many binds, and its record is read once.
-  const mountsByVolume = new Map<string, ReturnType<typeof findMounts>>()
+  const mountsByVolume = new Map<string, ReturnType<typeof findRecordedMounts>>()
   const findVolumeMounts = (pod: string, volume: string) =>
     mountsByVolume.getOrInsertComputed(`${pod}/${volume}`, () =>
-      findMounts(
+      findRecordedMounts(
         session,
         (pluginsByPod.get(pod) ?? []).map((plugin) => formatVolumeDirectory(pod, plugin, volume)),
       ),
@@ -77,7 +77,7 @@ function findOwnBinds(session: Session, rows: readonly MountRow[], wanted: reado
   return binds.flatMap(({ row, pod, volume }): OwnBind[] => {
     return findVolumeMounts(pod, volume).flatMap(({ record }): OwnBind[] => {
       const isThere = record?.mounted !== undefined && record.ended === undefined && record.boot === boot
-      if (!isThere || needsIsolation(session, record.request)) return []
+      if (!isThere || needsIsolatedMount(session, record.request)) return []
       const boundPath = findBoundPath(record, row, resolveLocation)
       return boundPath === undefined ? [] : [{ row, record, boundPath, doubt: findRowCover(row) }]
     })

@@ -1,6 +1,6 @@
 import type { FaultCode } from '../errors/entries/index.ts'
 import { Refusal } from '../errors/refusal.ts'
-import { listMountRecords } from '../state/mount-record.ts'
+import { listReadableMountRecords } from '../state/mount-record.ts'
 import type { Session } from '../state/session.ts'
 
 /** The states of a recorded mount, for status, heal, doctor, metrics and documents. */
@@ -59,7 +59,7 @@ export interface Finding {
 export function refuseOtherNamespace(session: Session): void {
   const boot = session.host.bootId()
   const here = session.host.mountNamespace()
-  const other = listMountRecords(session).find(
+  const other = listReadableMountRecords(session).find(
     ({ mounted, boot: of }) => of === boot && mounted !== undefined && mounted.namespace !== here,
   )
   if (other === undefined) return

@@ -9,7 +9,7 @@ import { type MountRow, parseMountinfo } from '../kernel/mount-table/mountinfo.t
 import { RESPONSE_TIMEOUT_MS } from '../kernel/mount-table/responsiveness.ts'
 import { openSubPath } from '../kernel/path/open-sub-path.ts'
 import { attachAt } from '../mount/attach.ts'
-import { tryLockNode } from '../state/locks.ts'
+import { tryAcquireNodeLock } from '../state/locks.ts'
 import type { Session } from '../state/session.ts'
 import { createGivenUpLookupFault } from '../worker/given-up.ts'
 import { runIsolatedWork } from '../worker/isolated.ts'
@@ -69,7 +69,7 @@ function findStaleBinds(session: Session, kubeletDir: string | undefined): Stale
 }
 
 /** Locks out other heals, because a second one could remove a bind that the first has just made. */
-const lockSubPaths = (session: Session) => tryLockNode(session, 'sub-paths')
+const lockSubPaths = (session: Session) => tryAcquireNodeLock(session, 'sub-paths')
 
 const toBusyFinding = (bind: StaleBind) => toSubPathFinding(bind, toSkipped('another heal is at work'))
 

@@ -6,20 +6,20 @@ import { walkVolume } from '../fsgroup/walk-volume.ts'
 import { deferClose, errorCode } from '../kernel/host.ts'
 import { createUnresponsiveFault, isLocalPath, type PathLookups } from '../kernel/mount-table/responsiveness.ts'
 import { locateVolume } from '../state/find-volume.ts'
-import { forgetVolume } from '../state/forget.ts'
-import { hasWalker, isVolumeBusy } from '../state/lock-holders.ts'
-import { removeTransientFiles, tryAcquireRecordLock } from '../state/locks.ts'
-import { listMounts } from '../state/mount-record.ts'
-import { reservations } from '../state/process-records.ts'
+import { forgetVolumeRecords } from '../state/forget.ts'
+import { hasVolumeWalker, isVolumeBusy } from '../state/lock-holders.ts'
+import { removeTransientRecordFiles, tryAcquireRecordLock } from '../state/locks.ts'
+import { listRecordedMounts } from '../state/mount-record.ts'
+import { reservationRecords } from '../state/process-records.ts'
 import { JOURNAL_FILES, locateVolumeRecords, RECORD_FILE, TRANSIENT_FILES } from '../state/record-directories.ts'
 import type { Session } from '../state/session.ts'
 import { explainOtherDisk } from '../state/volume-disk.ts'
-import { isTextVolume, parseRootVolumeId } from '../state/volume-id.ts'
+import { isTextVolumeId, parseRootVolumeId } from '../state/volume-id.ts'
 import { resolveVolumeIdentity } from '../state/volume-identity.ts'
-import { hasJournal, openJournal, openJournalForReading } from '../state/volume-journal.ts'
-import { explainAbsence, findNameNotice } from '../state/volume-notices.ts'
-import { explainUnrestored, type VolumeRecord, volumeRecords } from '../state/volume-record.ts'
-import { openNodeBy } from '../volume/kind/source-path.ts'
+import { hasVolumeJournal, openJournal, openJournalForReading } from '../state/volume-journal.ts'
+import { explainVolumeAbsence, findVolumeNameNotice } from '../state/volume-notices.ts'
+import { explainUnrestoredInodes, type VolumeRecord, volumeRecords } from '../state/volume-record.ts'
+import { openNodeSourceBy } from '../volume/kind/source-path.ts'
 import { UnresponsiveRefusal } from '../worker/isolated.ts'
 
 /** An entry of the state directory, and the action for it. */
@@ -65,9 +65,9 @@ export async function collectVolume(
   const fate = judged.action === 'kept' ? await pruneKept(session, volume, request, { judged, lookups }) : judged
   const items = toGarbageItems(session, volume, fate)
   // A walker whose call gave up may still use the journal.
-  if (hasWalker(session, volume)) return items
-  removeTransientFiles(session, place)
-  if (fate.action === 'removed') forgetVolume(session, volume)
+  if (hasVolumeWalker(session, volume)) return items
+  removeTransientRecordFiles(session, place)
+  if (fate.action === 'removed') forgetVolumeRecords(session, volume)
   return items
 }
 
@@ -93,7 +93,7 @@ async function pruneKept(
 
 function toGarbageItems(session: Session, volume: string, fate: GarbageFate): GarbageItem[] {
   const item: GarbageItem = { kind: 'volume', name: volume, ...fate }
-  const { record: reservation } = reservations.find(session, volume)
+  const { record: reservation } = reservationRecords.find(session, volume)
   if (fate.action === 'removed' || !reservation) return [item]
   return [{ kind: 'reservation', name: volume, ...INTERRUPTED }, item]
 }
@@ -107,7 +107,7 @@ async function judgeVolume(
   { forget, isDry }: GarbageRequest,
   lookups: PathLookups,
 ): Promise<GarbageFate> {
-  const mounts = listMounts(session)
+  const mounts = listRecordedMounts(session)
   const user = mounts.find(({ record }) => record?.volume === volume && record.ended === undefined)
   if (user) return { action: 'kept', reason: `it is mounted at ${user.directory}` }
   const unread = mounts.find((mount) => mount.problem)?.problem
@@ -142,15 +142,15 @@ async function judgeVolume(
       ? toKept(`its restore is pending, but ${source} is deleted: "modekeep gc --forget ${volume}" removes its record`)
       : unneeded(`${source} was deleted when the symlink that led to it was swapped`)
   }
-  const notice = await findNameNotice(session, record, lookups)
+  const notice = await findVolumeNameNotice(session, record, lookups)
   if (notice !== undefined && notice.state !== 'used') return toKept(notice.text)
   const way = `"modekeep restore ${volume}"`
   if ((await locateVolume(session, volume, lookups, true)) === undefined) {
-    const { text, alternative } = await explainAbsence(session, volume, source, lookups)
+    const { text, alternative } = await explainVolumeAbsence(session, volume, source, lookups)
     return toKept(`${restorePending ? 'its restore is pending: ' : ''}${text}, then ${way}; ${alternative}`)
   }
   if (restorePending) return toKept(`the restore of ${source} is pending: ${way}`)
-  const kept = explainUnrestored(record)
+  const kept = explainUnrestoredInodes(record)
   if (kept !== undefined) return toKept(`${source} was put back, but ${kept}`)
   if (left !== undefined)
     return toKept(
@@ -223,7 +223,7 @@ function commonDirectory(one: string, other: string): string {
 export async function pruneVolume(session: Session, volume: string, lookups: PathLookups): Promise<boolean> {
   const { host } = session
   // A server or a daemon may stop responding during the walk.
-  if (isTextVolume(volume) || !hasJournal(session, volume)) return false
+  if (isTextVolumeId(volume) || !hasVolumeJournal(session, volume)) return false
   // This process would wait for an unresponsive source. Walks prune the journals of such volumes.
   const { source, left } = volumeRecords.readUnlessDamaged(session, volume) ?? {}
   if (source !== undefined && !isLocalPath(host, source)) return false
@@ -231,7 +231,7 @@ export async function pruneVolume(session: Session, volume: string, lookups: Pat
   const isDue = left !== undefined || isOvergrown(session, volume)
   const place = isDue ? await locateVolume(session, volume, lookups) : undefined
   if (place === undefined || !isLocalPath(host, place.path)) return false
-  const { handle, stat } = await openNodeBy(lookups, host, place.path)
+  const { handle, stat } = await openNodeSourceBy(lookups, host, place.path)
   using _ = deferClose(host.inodes, handle)
   if (resolveVolumeIdentity(session, handle, stat) !== volume || explainOtherDisk(session, volume, handle)) return false
   // The clone excludes mounts below the volume, so they hide no inode.

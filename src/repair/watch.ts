@@ -6,7 +6,7 @@ import { errorCode } from '../kernel/host.ts'
 import { createWatchStop, DirectoryWatches, ProcessWatch } from '../kernel/linux/watches.ts'
 import { findPodDirectory } from '../kernel/mount-table/kubelet-volume.ts'
 import { computeLongestPauseMs } from '../kernel/waiting.ts'
-import { listMountRecords } from '../state/mount-record.ts'
+import { listReadableMountRecords } from '../state/mount-record.ts'
 import type { Session } from '../state/session.ts'
 
 /**
@@ -210,7 +210,7 @@ const MAX_WATCHED_LEVELS = 32
  */
 export function listSourceDirectories(session: Session): string[] {
   const directories = new Set<string>()
-  for (const record of listMountRecords(session)) {
+  for (const record of listReadableMountRecords(session)) {
     // Kubelet writes there, after the call that mapped, whether the pod has a user namespace.
     const pod = record.given.by === 'idmap' ? findPodDirectory(record.directory) : undefined
     if (pod !== undefined) directories.add(pod)

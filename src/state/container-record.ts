@@ -5,7 +5,7 @@ import { parseMountinfo } from '../kernel/mount-table/mountinfo.ts'
 import { RecordKind, type RecordResult } from './record.ts'
 import type { Store } from './record-directories.ts'
 
-const schema = () => {
+const containerRecordSchema = () => {
   const text = z.string()
   const group = z.optional(z.number())
   const volume = z.object({
@@ -48,12 +48,12 @@ const schema = () => {
 }
 
 /** A container that requested a group: clones of its volumes show the group, or it runs without them. */
-export type ContainerRecord = z.infer<ReturnType<typeof schema>>
+export type ContainerRecord = z.infer<ReturnType<typeof containerRecordSchema>>
 export type ContainerVolume = ContainerRecord['volumes'][number]
 
 export const containerRecords = new RecordKind<ContainerRecord>({
   format: 1,
-  schema,
+  schema: containerRecordSchema,
   ownerOf: ({ container }) => container,
   locate: (store, container) => `${locateContainerRecords(store)}/${container}.json`,
   // Clones and containers do not survive a reboot.
@@ -72,23 +72,23 @@ export function isContainerId(text: string): boolean {
 }
 
 /** Returns whether at least one volume has a clone, according to the record. */
-export function hasClones({ volumes }: ContainerRecord): boolean {
+export function hasContainerClones({ volumes }: ContainerRecord): boolean {
   return volumes.some(({ why }) => why === undefined)
 }
 
 /** Lists the ids of containers that have a record, or a `.new` file of an interrupted write. */
-export function listRecordedContainers(store: Store): string[] {
+export function listRecordedContainerIds(store: Store): string[] {
   const names = store.host.files.list(locateContainerRecords(store)).filter((name) => /\.json(\.new)?$/.test(name))
   return [...new Set(names.map((name) => name.replace(/\.json(\.new)?$/, '')).filter(isContainerId))].sort()
 }
 
 /** Lists these containers with each record, or the reason why it cannot be read. */
-export function listContainers(store: Store): ({ container: string } & RecordResult<ContainerRecord>)[] {
-  return listRecordedContainers(store).map((container) => ({ container, ...containerRecords.find(store, container) }))
+export function listContainerRecords(store: Store): ({ container: string } & RecordResult<ContainerRecord>)[] {
+  return listRecordedContainerIds(store).map((container) => ({ container, ...containerRecords.find(store, container) }))
 }
 
 /** Kubelet removes the pod's directory after its containers, and no container survives a reboot. */
-export function mayRun({ host }: Pick<Store, 'host'>, { boot, kubeletDir, pod }: ContainerRecord): boolean {
+export function mayContainerRun({ host }: Pick<Store, 'host'>, { boot, kubeletDir, pod }: ContainerRecord): boolean {
   return boot === host.bootId() && host.files.has(`${kubeletDir}/pods/${pod.uid}`)
 }
 
@@ -97,7 +97,7 @@ export function mayRun({ host }: Pick<Store, 'host'>, { boot, kubeletDir, pod }:
  * such as its root file system. The first check reads the mount table and the processes, which takes long; later ones
  * reuse the result.
  */
-export function createContainerCheck(store: Store): (container: string) => boolean {
+export function createContainerExistenceCheck(store: Store): (container: string) => boolean {
   const stagingPrefix = `${locateContainerRecords(store)}/`
   let mountNames: Set<string> | undefined
   let hasProcesses: ReturnType<Host['processesNow']> | undefined
@@ -114,7 +114,7 @@ export function createContainerCheck(store: Store): (container: string) => boole
 }
 
 /** A container that sees another driver's volume with a mapped group, and relies on the volume's group on disk. */
-export interface ContainerHolder {
+export interface ContainerGroupHolder {
   /** Identity of the volume; '' if it has none. */
   volume: string
   source: string
@@ -130,11 +130,11 @@ export interface ContainerHolder {
  * records have the group.
  * @throws {Refusal} if the record of a container that may exist cannot be read, so that its group is unknown
  */
-export function listContainerHolders(store: Store): ContainerHolder[] {
-  const mayExist = createContainerCheck(store)
-  return listContainers(store).flatMap(({ container, record, problem }) => {
+export function listContainerGroupHolders(store: Store): ContainerGroupHolder[] {
+  const mayExist = createContainerExistenceCheck(store)
+  return listContainerRecords(store).flatMap(({ container, record, problem }) => {
     if (problem !== undefined && mayExist(container)) throw problem
-    if (record === undefined || !mayRun(store, record)) return []
+    if (record === undefined || !mayContainerRun(store, record)) return []
     const { pod, containerName } = record
     const directory = `container ${containerName}`
     return record.volumes.flatMap(({ identity = '', source, from, isOwn, why }) => {
@@ -149,11 +149,11 @@ export function listContainerHolders(store: Store): ContainerHolder[] {
  * relies on the id map of the volume's mount.
  * @param isMapped the volume's mount has an id map, so a container with an unreadable record may have such a clone
  */
-export function hasOwnClone(store: Store, podUid: string, isMapped: boolean): boolean {
-  const mayExist = createContainerCheck(store)
-  return listContainers(store).some(({ container, record, problem }) => {
+export function hasRunningContainerClone(store: Store, podUid: string, isMapped: boolean): boolean {
+  const mayExist = createContainerExistenceCheck(store)
+  return listContainerRecords(store).some(({ container, record, problem }) => {
     if (problem !== undefined) return isMapped && mayExist(container)
     const isOfPod = record?.pod.uid === podUid && record.volumes.some(({ isOwn, why }) => isOwn && why === undefined)
-    return isOfPod && mayRun(store, record)
+    return isOfPod && mayContainerRun(store, record)
   })
 }

@@ -11,22 +11,22 @@ import { VOLUME_RECORD_FORMAT, volumeRecordSchema } from './volume-record.ts'
 // batches of records. A row has a number (u64), a checksum (u32) and a length (u32), little-endian, and its bytes. The
 // SHA-256 of all that ends the file. It is no copy of the database. So a pipe can carry it, its reader holds one row in
 // memory, and SQLite never opens a file from another node.
-const FORMATS = { file: 1, journal: JOURNAL_FORMAT, record: VOLUME_RECORD_FORMAT } as const
-const MAX_HEADER_BYTES = 1 << 20
-const FRAME_BYTES = 16
-const DIGEST_BYTES = 32
+const EXPORT_FORMATS = { file: 1, journal: JOURNAL_FORMAT, record: VOLUME_RECORD_FORMAT } as const
+const MAX_EXPORT_HEADER_BYTES = 1 << 20
+const ROW_FRAME_BYTES = 16
+const SHA256_BYTES = 32
 /** Bytes. A batch is smaller, even with a thousand inodes whose paths have the greatest length. */
-const MAX_ROW_BYTES = 1 << 29
+const MAX_EXPORTED_ROW_BYTES = 1 << 29
 
-const count = z.int().check(z.nonnegative())
+const countSchema = z.int().check(z.nonnegative())
 
-const headerSchema = z.object({
+const journalHeaderSchema = z.object({
   format: z.literal('modekeep-journal'),
   /** Format versions of the file, the journal and the record. */
   formats: z.object({
-    file: z.literal(FORMATS.file),
-    journal: z.literal(FORMATS.journal),
-    record: z.literal(FORMATS.record),
+    file: z.literal(EXPORT_FORMATS.file),
+    journal: z.literal(EXPORT_FORMATS.journal),
+    record: z.literal(EXPORT_FORMATS.record),
   }),
   /** Version of modekeep that wrote the file, for operators. */
   modekeep: z.string(),
@@ -35,16 +35,16 @@ const headerSchema = z.object({
   record: z.nullable(volumeRecordSchema()),
   /** Disk of the volume, as the journal has it. */
   disk: z.nullable(z.string()),
-  unsettled: z.array(count),
+  unsettled: z.array(countSchema),
   /** Numbers of rows. */
-  acls: count,
-  batches: count,
+  acls: countSchema,
+  batches: countSchema,
   /** Total bytes of all ACLs and batches, without their frames. */
-  bytes: count,
+  bytes: countSchema,
 })
 
 /** Header of an exported journal. */
-export type JournalHeader = z.infer<typeof headerSchema>
+export type JournalHeader = z.infer<typeof journalHeaderSchema>
 
 /** An exported journal that is open for reading. */
 export interface ExportedJournal {
@@ -63,9 +63,9 @@ export function* serializeExportedJournal(
     hash.update(bytes)
     return bytes
   }
-  yield hashed(Buffer.from(`${JSON.stringify({ format: 'modekeep-journal', formats: FORMATS, ...header })}\n`))
+  yield hashed(Buffer.from(`${JSON.stringify({ format: 'modekeep-journal', formats: EXPORT_FORMATS, ...header })}\n`))
   for (const { number, sum, bytes } of rows) {
-    const frame = Buffer.alloc(FRAME_BYTES)
+    const frame = Buffer.alloc(ROW_FRAME_BYTES)
     frame.writeBigUInt64LE(number)
     frame.writeUInt32LE(Number(sum), 8)
     frame.writeUInt32LE(bytes.length, 12)
@@ -81,11 +81,11 @@ export function* serializeExportedJournal(
  * @throws {UnknownFormatRefusal} if this version does not read its format
  */
 export function readExportedJournal(file: ForeignFile, path: string): ExportedJournal {
-  const start = file.read(0, MAX_HEADER_BYTES)
-  const end = start.indexOf(NEWLINE) + 1
+  const start = file.read(0, MAX_EXPORT_HEADER_BYTES)
+  const end = start.indexOf(NEWLINE_BYTE) + 1
   const line = start.subarray(0, end)
-  const text = parseHeader(line)
-  const [theirs, ours] = [text.formats, FORMATS].map((formats) => Object.values(formats ?? {}).join('.'))
+  const text = parseJournalHeader(line)
+  const [theirs, ours] = [text.formats, EXPORT_FORMATS].map((formats) => Object.values(formats ?? {}).join('.'))
   if (text.format === 'modekeep-journal' && theirs !== ours) {
     throw new UnknownFormatRefusal(
       createFault(
@@ -95,22 +95,27 @@ export function readExportedJournal(file: ForeignFile, path: string): ExportedJo
       ),
     )
   }
-  const { success, data: header } = z.safeParse(headerSchema, text)
-  if (!success) throw createDamageRefusal(path, 'it does not begin as one')
+  const { success, data: header } = z.safeParse(journalHeaderSchema, text)
+  if (!success) throw createExportDamageRefusal(path, 'it does not begin as one')
   if ((header.record?.volume ?? header.volume) !== header.volume)
-    throw createDamageRefusal(path, 'it names two volumes')
-  const size = end + (header.acls + header.batches) * FRAME_BYTES + header.bytes + DIGEST_BYTES
-  if (file.size < size) throw createDamageRefusal(path, `it is cut off after ${file.size} of ${size} bytes`)
-  if (file.size > size) throw createDamageRefusal(path, `it has ${file.size} bytes in place of ${size}`)
-  return { header, rows: () => readRows(file, path, line, header) }
+    throw createExportDamageRefusal(path, 'it names two volumes')
+  const size = end + (header.acls + header.batches) * ROW_FRAME_BYTES + header.bytes + SHA256_BYTES
+  if (file.size < size) throw createExportDamageRefusal(path, `it is cut off after ${file.size} of ${size} bytes`)
+  if (file.size > size) throw createExportDamageRefusal(path, `it has ${file.size} bytes in place of ${size}`)
+  return { header, rows: () => readExportedRows(file, path, line, header) }
 }
 
-function* readRows(file: ForeignFile, path: string, line: Uint8Array, header: JournalHeader): Generator<JournalRow> {
+function* readExportedRows(
+  file: ForeignFile,
+  path: string,
+  line: Uint8Array,
+  header: JournalHeader,
+): Generator<JournalRow> {
   const hash = createSha256()
   let at = 0
   const next = (length: number) => {
     const bytes = file.read(at, length)
-    if (bytes.length < length) throw createDamageRefusal(path, 'it was cut off while it was read')
+    if (bytes.length < length) throw createExportDamageRefusal(path, 'it was cut off while it was read')
     at += length
     return bytes
   }
@@ -120,15 +125,15 @@ function* readRows(file: ForeignFile, path: string, line: Uint8Array, header: Jo
     return bytes
   }
   if (Buffer.compare(hashed(line.length), line) !== 0)
-    throw createDamageRefusal(path, 'it has changed while it was read')
+    throw createExportDamageRefusal(path, 'it has changed while it was read')
   const check = new JournalRowChecker(header.volume, header.acls)
   let remaining = header.bytes
   let last = 0
   for (let index = 0; index < header.acls + header.batches; index++) {
-    const frame = Buffer.from(hashed(FRAME_BYTES))
+    const frame = Buffer.from(hashed(ROW_FRAME_BYTES))
     const length = frame.readUInt32LE(12)
-    if (length > Math.min(remaining, MAX_ROW_BYTES))
-      throw createDamageRefusal(path, 'a part of it is longer than what is there')
+    if (length > Math.min(remaining, MAX_EXPORTED_ROW_BYTES))
+      throw createExportDamageRefusal(path, 'a part of it is longer than what is there')
     remaining -= length
     const [number, sum] = [frame.readBigUInt64LE(), BigInt(frame.readUInt32LE(8))]
     const kind = index < header.acls ? 'acl' : 'batch'
@@ -136,23 +141,23 @@ function* readRows(file: ForeignFile, path: string, line: Uint8Array, header: Jo
     try {
       check.checkNext(row)
     } catch (error) {
-      if (error instanceof RangeError) throw createDamageRefusal(path, error.message)
+      if (error instanceof RangeError) throw createExportDamageRefusal(path, error.message)
       throw error
     }
     if (kind === 'batch') last = Number(number)
     yield row
   }
-  if (remaining > 0 || Buffer.compare(next(DIGEST_BYTES), hash.digest()) !== 0)
-    throw createDamageRefusal(path, 'its checksum is another one')
+  if (remaining > 0 || Buffer.compare(next(SHA256_BYTES), hash.digest()) !== 0)
+    throw createExportDamageRefusal(path, 'its checksum is another one')
   // Number 0 means that a restore has begun.
   const isAscending = header.unsettled.every((number, index, all) => index === 0 || number > (all[index - 1] as number))
   if (!isAscending || (header.unsettled.at(-1) ?? 0) > last)
-    throw createDamageRefusal(path, 'it names a batch that it does not have')
+    throw createExportDamageRefusal(path, 'it names a batch that it does not have')
 }
 
-const NEWLINE = 10
+const NEWLINE_BYTE = 10
 
-function createDamageRefusal(path: string, reason: string): Refusal {
+function createExportDamageRefusal(path: string, reason: string): Refusal {
   return Refusal.of(
     'export-damaged',
     `the file ${path} is damaged, or none that "modekeep journal export" has written (${reason})`,
@@ -160,7 +165,7 @@ function createDamageRefusal(path: string, reason: string): Refusal {
   )
 }
 
-function parseHeader(line: Uint8Array): Record<string, unknown> {
+function parseJournalHeader(line: Uint8Array): Record<string, unknown> {
   try {
     const value: unknown = JSON.parse(Buffer.from(line).toString())
     return typeof value === 'object' && value !== null ? { ...value } : {}

@@ -10,13 +10,13 @@ import {
   type PathLookups,
 } from '../kernel/mount-table/responsiveness.ts'
 import { createMountFinder } from '../kernel/mount-table/tree-location.ts'
-import { listMountRecords } from './mount-record.ts'
+import { listReadableMountRecords } from './mount-record.ts'
 import type { Session } from './session.ts'
-import { explainOtherDisk, explainOtherSource } from './volume-disk.ts'
-import { formatVolumeId, isSameRoot, isTextVolume, parseRootVolumeId } from './volume-id.ts'
-import { computeTextVolume, computeVolumeNames, resolveVolumeIdentity } from './volume-identity.ts'
-import { hasJournal } from './volume-journal.ts'
-import { explainAbsence, findNameNotice, inspectPath } from './volume-notices.ts'
+import { explainOtherDisk, explainOtherSourceDisk } from './volume-disk.ts'
+import { formatVolumeId, isSameVolumeRoot, isTextVolumeId, parseRootVolumeId } from './volume-id.ts'
+import { computeTextVolumeId, computeVolumeNames, resolveVolumeIdentity } from './volume-identity.ts'
+import { hasVolumeJournal } from './volume-journal.ts'
+import { explainVolumeAbsence, findVolumeNameNotice, inspectPath } from './volume-notices.ts'
 import { volumeRecords } from './volume-record.ts'
 
 /** Path of a volume. If none was found, the first path that may lead to it and whose server does not respond. */
@@ -30,7 +30,7 @@ export interface VolumeLocation {
  * @returns an absolute path that leads to the volume's root
  * @throws {Refusal} if no path leads to it, or a server or a daemon that may have it does not respond
  */
-export async function findVolume(session: Session, volume: string): Promise<string> {
+export async function findVolumePath(session: Session, volume: string): Promise<string> {
   const lookups = createPathLookups(session)
   // The second search accepts another disk with the same identity: opening it reports the difference.
   const found = (await locateVolume(session, volume, lookups)) ?? (await locateVolume(session, volume, lookups, true))
@@ -38,9 +38,9 @@ export async function findVolume(session: Session, volume: string): Promise<stri
   if (found !== undefined) return found.path
   const [source] = listRecordedSources(session, volume)
   if (source !== undefined) {
-    const notice = await findNameNotice(session, { volume, source }, lookups)
+    const notice = await findVolumeNameNotice(session, { volume, source }, lookups)
     if (notice !== undefined && notice.state !== 'used') throw Refusal.of('records-former', notice.text)
-    const { text, alternative } = await explainAbsence(session, volume, source, lookups)
+    const { text, alternative } = await explainVolumeAbsence(session, volume, source, lookups)
     throw Refusal.of(
       'volume-unknown',
       `volume ${volume} cannot be found`,
@@ -48,7 +48,7 @@ export async function findVolume(session: Session, volume: string): Promise<stri
     )
   }
   throw new Refusal(
-    hasJournal(session, volume) || volumeRecords.has(session, volume)
+    hasVolumeJournal(session, volume) || volumeRecords.has(session, volume)
       ? createFault(
           'volume-unknown',
           `the path of volume ${volume} is not recorded or cannot be read`,
@@ -63,7 +63,7 @@ export async function findVolume(session: Session, volume: string): Promise<stri
 }
 
 /**
- * Like `findVolume`, but returns undefined if no path leads to the volume.
+ * Like `findVolumePath`, but returns undefined if no path leads to the volume.
  * @param isAny also accepts a file system with the volume's identity on another disk than the recorded one
  * @param source another path that may lead to it: absolute and normalized
  */
@@ -75,7 +75,7 @@ export async function locateVolume(
   source?: string,
 ): Promise<VolumeLocation | undefined> {
   let unresponsive: VolumeLocation | undefined
-  for (const { path, isIt } of listCandidates(session, volume, isAny, source)) {
+  for (const { path, isIt } of listVolumePathCandidates(session, volume, isAny, source)) {
     const found = await inspectPath(session.host, lookups, path, (handle) =>
       isIt(handle, session.host.inodes.statMountPoint(handle)),
     )
@@ -86,19 +86,19 @@ export async function locateVolume(
 }
 
 /** A path that may lead to a volume, with a check whether the inode there is the volume's root. */
-interface Candidate {
+interface VolumePathCandidate {
   path: string
   isIt(handle: Handle, stat: Stat): boolean
 }
 
-function* listCandidates(
+function* listVolumePathCandidates(
   session: Session,
   volume: string,
   isAny: boolean,
   source: string | undefined,
-): Generator<Candidate> {
+): Generator<VolumePathCandidate> {
   const { host } = session
-  const isText = isTextVolume(volume)
+  const isText = isTextVolumeId(volume)
   const sources = isText ? [] : [...(source === undefined ? [] : [source]), ...listRecordedSources(session, volume)]
   const isRoot = (handle: Handle, stat: Stat) => isVolumeRoot(session, handle, stat, volume, isAny)
   for (const path of sources) yield { path, isIt: isRoot }
@@ -108,8 +108,8 @@ function* listCandidates(
     .filter((row) => !row.options.includes('idmapped'))
     .sort((one, other) => isReadOnly(one) - isReadOnly(other))
   const mayShow = isText
-    ? (row: MountRow) => hasTextIdentity(row, volume)
-    : createFileSystemFilter(host, table, sources)
+    ? (row: MountRow) => hasMountTextIdentity(row, volume)
+    : createLocalMountFilter(host, table, sources)
   for (const row of rows.filter(mayShow)) {
     yield { path: row.mountPoint, isIt: isText ? (_, stat) => isTopmostMount(row, stat) : isRoot }
   }
@@ -119,7 +119,7 @@ function* listCandidates(
  * Returns a filter for mounts of local file systems, and of the file systems that the paths lead to. Other servers are
  * not accessed, because there may be many, and any user may run them.
  */
-function createFileSystemFilter(host: Host, table: string, paths: readonly string[]): (row: MountRow) => boolean {
+function createLocalMountFilter(host: Host, table: string, paths: readonly string[]): (row: MountRow) => boolean {
   const [isLocal, mountsTo] = [createLocalPathCheck(host), createMountFinder(table)]
   const devices = new Set(paths.map((path) => mountsTo(path).at(-1)?.device))
   return ({ mountPoint, device }) => isLocal(mountPoint) || devices.has(device)
@@ -135,9 +135,9 @@ export async function explainOtherDiskAtPath(
   lookups: PathLookups,
 ): Promise<string | undefined> {
   // A server's volume has no disk.
-  if (isTextVolume(volume) || (await locateVolume(session, volume, lookups))) return undefined
+  if (isTextVolumeId(volume) || (await locateVolume(session, volume, lookups))) return undefined
   const mounted = await locateVolume(session, volume, lookups, true)
-  const explain = mounted === undefined ? explainOtherSource : explainOtherDisk
+  const explain = mounted === undefined ? explainOtherSourceDisk : explainOtherDisk
   for (const path of mounted === undefined ? listRecordedSources(session, volume) : [mounted.path]) {
     const other = await inspectPath(session.host, lookups, path, (handle) => explain(session, volume, handle))
     if (other !== undefined && other !== 'silent') return other
@@ -149,13 +149,13 @@ export async function explainOtherDiskAtPath(
  * Lists the identities that a directory may have as a volume. The current one is first, then the one by f_fsid, then
  * those of a server's export that is mounted there.
  */
-export function listIdentitiesAt(session: Session, directory: string, handle: Handle): string[] {
+export function listVolumeIdentitiesAt(session: Session, directory: string, handle: Handle): string[] {
   const { host } = session
   const stat = host.inodes.statMountPoint(handle)
   const rows = parseMountinfo(host.mounts.table()).filter(
     (row) => row.mountPoint === directory && row.root === '/' && isTopmostMount(row, stat),
   )
-  const byText = rows.flatMap(computeTextVolumes)
+  const byText = rows.flatMap(computeTextVolumeIds)
   const root = host.inodes.stat(handle)
   const { former } = computeVolumeNames(host, handle, root)
   const byFsid = former === undefined ? [] : [formatVolumeId(former)]
@@ -165,7 +165,7 @@ export function listIdentitiesAt(session: Session, directory: string, handle: Ha
 /** Lists the recorded source paths of a volume. */
 function listRecordedSources(session: Session, volume: string): string[] {
   const record = volumeRecords.readUnlessDamaged(session, volume)
-  const mounts = listMountRecords(session).filter((mount) => mount.volume === volume)
+  const mounts = listReadableMountRecords(session).filter((mount) => mount.volume === volume)
   return [...(record ? [record] : []), ...mounts].flatMap(({ source }) => source ?? [])
 }
 
@@ -173,25 +173,25 @@ function listRecordedSources(session: Session, volume: string): string[] {
 function isVolumeRoot(session: Session, handle: Handle, stat: Stat, volume: string, isAny: boolean): boolean {
   const id = parseRootVolumeId(volume)
   // Reading the file system's id may block, so it comes last. A copy-up changes the birth times of an overlay.
-  const isLike = isSameRoot(id, stat) || isSameRoot(id, { ...stat, born: 0n })
+  const isLike = isSameVolumeRoot(id, stat) || isSameVolumeRoot(id, { ...stat, born: 0n })
   if (!isLike || resolveVolumeIdentity(session, handle, session.host.inodes.stat(handle)) !== volume) return false
   return isAny || explainOtherDisk(session, volume, handle) === undefined
 }
 
-const NFS_TYPES = ['nfs', 'nfs4']
+const NFS_FILE_SYSTEM_TYPES = ['nfs', 'nfs4']
 
 /**
  * Returns whether a mount has the identity of a server's volume, which is derived from the text of its source. The
  * mount table may show either type of NFS as the other. On other types the text is arbitrary, so the type must be the
  * same.
  */
-function hasTextIdentity({ root, ...row }: MountRow, volume: string): boolean {
-  return root === '/' && computeTextVolumes(row).includes(volume)
+function hasMountTextIdentity({ root, ...row }: MountRow, volume: string): boolean {
+  return root === '/' && computeTextVolumeIds(row).includes(volume)
 }
 
-function computeTextVolumes({ fsType, source }: Pick<MountRow, 'fsType' | 'source'>): string[] {
-  const kinds = NFS_TYPES.includes(fsType) ? NFS_TYPES : [fsType]
-  return kinds.map((kind) => computeTextVolume({ fsType: kind, source: parseSource(source) }))
+function computeTextVolumeIds({ fsType, source }: Pick<MountRow, 'fsType' | 'source'>): string[] {
+  const kinds = NFS_FILE_SYSTEM_TYPES.includes(fsType) ? NFS_FILE_SYSTEM_TYPES : [fsType]
+  return kinds.map((kind) => computeTextVolumeId({ fsType: kind, source: parseSource(source) }))
 }
 
 /** Returns whether a mount is the topmost one at its mount point. */

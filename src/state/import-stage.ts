@@ -2,12 +2,12 @@ import { errorCode, type Lock } from '../kernel/host.ts'
 import { retryUntilDefined } from '../kernel/waiting.ts'
 import { type JournalCopy, writeJournalCopy } from '../ownership/journal/copy.ts'
 import { isRecordDirectoryBusy } from './lock-holders.ts'
-import { releaseRecordLock, removeTransientFiles, tryLockRecordDirectory } from './locks.ts'
+import { releaseRecordLock, removeTransientRecordFiles, tryLockRecordDirectory } from './locks.ts'
 import {
   JOURNAL_FILE,
   JOURNAL_FILES,
-  listImports,
-  locateImport,
+  listVolumesInImport,
+  locateImportDirectory,
   locateVolumeRecords,
   RECORD_FILE,
   type RecordDirectory,
@@ -17,7 +17,7 @@ import { createJournalQuota } from './volume-journal.ts'
 import { type VolumeRecord, volumeRecords } from './volume-record.ts'
 
 /** Milliseconds that an import waits for the volume's lock: a walk may take hours, and an operator waits. */
-const PATIENCE_MS = 5000
+const IMPORT_LOCK_TIMEOUT_MS = 5000
 
 /**
  * Staging directory for the import of a volume that is not recorded on this node, with its own lock. One rename(2)
@@ -40,11 +40,11 @@ export class ImportStage implements Disposable {
 
   /** Returns undefined while another import of the volume runs. Removes the files of an interrupted import. */
   static tryOpen(session: Session, volume: string): ImportStage | undefined {
-    const place = locateImport(session, volume)
+    const place = locateImportDirectory(session, volume)
     const lock = tryLockRecordDirectory(session, place)
     if (lock === undefined) return undefined
     const stage = new ImportStage(session, volume, place, lock)
-    removeFiles(session, place)
+    removeImportFiles(session, place)
     return stage
   }
 
@@ -61,7 +61,7 @@ export class ImportStage implements Disposable {
    * @returns 'busy' if another call works on the volume for long, 'recorded' if the volume is recorded already
    */
   publish(): Promise<'published' | 'busy' | 'recorded'> {
-    const until = Date.now() + PATIENCE_MS
+    const until = Date.now() + IMPORT_LOCK_TIMEOUT_MS
     return retryUntilDefined(() => this.#tryPublish() ?? (Date.now() > until ? 'busy' : undefined))
   }
 
@@ -88,34 +88,34 @@ export class ImportStage implements Disposable {
     if (this.#isMoved) this.#lock.release()
     else
       warnOnFailure(this.#session, 'could not remove an import', () =>
-        removeStage(this.#session, this.#place, this.#lock),
+        removeImportStage(this.#session, this.#place, this.#lock),
       )
   }
 }
 
 /** Removes the files of interrupted imports. A failure is a warning, because the next call retries. */
-export function removeImports(session: Session): void {
-  for (const volume of listImports(session))
-    warnOnFailure(session, 'could not remove an import', () => removeImport(session, volume))
+export function removeInterruptedImports(session: Session): void {
+  for (const volume of listVolumesInImport(session))
+    warnOnFailure(session, 'could not remove an import', () => removeInterruptedImport(session, volume))
 }
 
 /** @returns false while an import of the volume runs */
-export function removeImport(session: Session, volume: string): boolean {
-  const place = locateImport(session, volume)
+export function removeInterruptedImport(session: Session, volume: string): boolean {
+  const place = locateImportDirectory(session, volume)
   const lock = tryLockRecordDirectory(session, place)
   if (lock === undefined) return false
-  removeStage(session, place, lock)
+  removeImportStage(session, place, lock)
   return true
 }
 
 export function isImportBusy(session: Session, volume: string): boolean {
-  return isRecordDirectoryBusy(session, locateImport(session, volume))
+  return isRecordDirectoryBusy(session, locateImportDirectory(session, volume))
 }
 
-function removeStage(session: Session, place: RecordDirectory, lock: Lock): void {
+function removeImportStage(session: Session, place: RecordDirectory, lock: Lock): void {
   let isEmpty = false
   try {
-    removeFiles(session, place)
+    removeImportFiles(session, place)
     isEmpty = true
   } finally {
     lock.release(isEmpty)
@@ -123,7 +123,7 @@ function removeStage(session: Session, place: RecordDirectory, lock: Lock): void
   session.host.files.removeEmpty(place.path, place.top)
 }
 
-function removeFiles(session: Session, place: RecordDirectory): void {
+function removeImportFiles(session: Session, place: RecordDirectory): void {
   for (const name of [RECORD_FILE, ...JOURNAL_FILES]) session.host.files.remove(`${place.path}/${name}`)
-  removeTransientFiles(session, place)
+  removeTransientRecordFiles(session, place)
 }

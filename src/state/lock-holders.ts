@@ -1,6 +1,12 @@
 import { Refusal } from '../errors/refusal.ts'
 import { withPath } from '../kernel/system-error.ts'
-import { LOCK_FILE, locateVolumeRecords, type RecordDirectory, type Store, WALKER_FILE } from './record-directories.ts'
+import {
+  LOCK_FILE,
+  locateVolumeRecords,
+  type RecordDirectory,
+  type Store,
+  WALKER_LOCK_FILE,
+} from './record-directories.ts'
 
 // Which process holds a lock, and whether a wait for it can end. Nothing here takes a lock: see locks.ts.
 
@@ -14,7 +20,7 @@ export function isRecordDirectoryBusy({ host }: Store, { path }: RecordDirectory
 
 /** Returns whether a call walks or restores a volume, or mounts it after a walk. */
 export function isVolumeBusy(store: Store, volume: string): boolean {
-  return isRecordDirectoryBusy(store, locateVolumeRecords(store, volume)) || hasWalker(store, volume)
+  return isRecordDirectoryBusy(store, locateVolumeRecords(store, volume)) || hasVolumeWalker(store, volume)
 }
 
 /**
@@ -22,30 +28,30 @@ export function isVolumeBusy(store: Store, volume: string): boolean {
  * outlives even SIGKILL: it may still make its last change, and may hold SQLite's locks. A new walker starts only under
  * the volume's lock.
  */
-export function hasWalker(store: Store, volume: string): boolean {
+export function hasVolumeWalker(store: Store, volume: string): boolean {
   const lock = locateWalkerLock(store, volume)
   return withPath('look at', lock, () => store.host.isWorkerLockHeld(lock))
 }
 
 /** Returns the pid of a volume's walker, if its lock file has it. */
-export function findWalker(store: Store, volume: string): number | undefined {
-  const pid = hasWalker(store, volume) ? Number(store.host.files.read(locateWalkerLock(store, volume))) : 0
+export function findVolumeWalkerPid(store: Store, volume: string): number | undefined {
+  const pid = hasVolumeWalker(store, volume) ? Number(store.host.files.read(locateWalkerLock(store, volume))) : 0
   return pid > 0 ? pid : undefined
 }
 
 /** Returns the lock file of the process that walks a volume for the call that holds the volume's lock. */
 export function locateWalkerLock(store: Store, volume: string): string {
-  return `${locateVolumeRecords(store, volume).path}/${WALKER_FILE}`
+  return `${locateVolumeRecords(store, volume).path}/${WALKER_LOCK_FILE}`
 }
 
 /** Returns whether a volume is still walked for a call that has ended. */
 export function hasAbandonedWalker(store: Store, volume: string): boolean {
-  return hasWalker(store, volume) && !isRecordDirectoryBusy(store, locateVolumeRecords(store, volume))
+  return hasVolumeWalker(store, volume) && !isRecordDirectoryBusy(store, locateVolumeRecords(store, volume))
 }
 
 /** Reads records of a volume; returns 'busy' while a call works on it, because that may still change them. */
-export function readWhileIdle<T>(store: Store, volume: string, read: () => T): T | 'busy' {
-  if (hasWalker(store, volume)) return 'busy'
+export function readWhileVolumeIdle<T>(store: Store, volume: string, read: () => T): T | 'busy' {
+  if (hasVolumeWalker(store, volume)) return 'busy'
   const lock = `${locateVolumeRecords(store, volume).path}/${LOCK_FILE}`
   const result = withPath('look at', lock, () => store.host.whileUnlocked(lock, read))
   return result === 'locked' ? 'busy' : result
@@ -62,7 +68,7 @@ export function locateNodeLock({ config }: Pick<Store, 'config'>, lock: NodeLock
 }
 
 /** Returns whether a server or a call holds a lock of the whole node. */
-export function isNodeLocked({ host, config }: Store, lock: NodeLock): boolean {
+export function isNodeLockHeld({ host, config }: Store, lock: NodeLock): boolean {
   const path = locateNodeLock({ config }, lock)
   return host.files.has(path) && host.isLocked(path)
 }
@@ -71,27 +77,27 @@ export function isNodeLocked({ host, config }: Store, lock: NodeLock): boolean {
  * Milliseconds within which a walker ends after its caller, unless it waits for a server or a disk. This time and the
  * next one are shorter than the deadline of a container, so that its refusal can name the process.
  */
-const WALKER_END_MS = 750
+const WALKER_END_TIMEOUT_MS = 750
 /** Milliseconds for which a process with a lock may wait in the kernel for one thing before others are refused. */
-const MAX_BLOCK_MS = 750
+const MAX_KERNEL_WAIT_MS = 750
 /** Milliseconds between two checks of the process' threads. */
-const BLOCK_CHECK_INTERVAL_MS = 100
+const KERNEL_WAIT_CHECK_INTERVAL_MS = 100
 /** Milliseconds until the lock holder is searched again, which blocks all lock operations of the node briefly. */
-const HOLDER_INTERVAL_MS = 1000
+const LOCK_HOLDER_SEARCH_INTERVAL_MS = 1000
 
 /**
  * Returns a check that a call runs repeatedly while it waits for the lock of a record directory. The check throws a
  * Refusal if the lock may never be released. Then the process at work waits in the kernel, or walks the volume for a
  * call that has ended.
  */
-export function createStuckHolderCheck(store: Store, directory: RecordDirectory): () => void {
+export function createStuckLockHolderCheck(store: Store, directory: RecordDirectory): () => void {
   const { volume } = directory
   if (volume === undefined && directory.refusesStuckHolder === undefined) return () => {}
   let since: number | undefined
-  const findBlocked = createBlockedHolderCheck(store, directory)
+  const findBlocked = createBlockedLockHolderCheck(store, directory)
   return () => {
     const now = performance.now()
-    const isWalked = volume !== undefined && hasWalker(store, volume)
+    const isWalked = volume !== undefined && hasVolumeWalker(store, volume)
     if (!isWalked) since = undefined
     if (isRecordDirectoryBusy(store, directory)) {
       const pid = findBlocked(now)
@@ -104,32 +110,32 @@ export function createStuckHolderCheck(store: Store, directory: RecordDirectory)
     }
     if (!isWalked) return
     since ??= now
-    if (now - since < WALKER_END_MS) return
+    if (now - since < WALKER_END_TIMEOUT_MS) return
     throw Refusal.of(
       'unresponsive-call',
-      `process ${findWalker(store, volume) ?? '(unknown)'} still walks the volume for a call that is over, as it waits for the server or the daemon of the volume's file system, which does not respond, or for a directory that another process keeps locked`,
+      `process ${findVolumeWalkerPid(store, volume) ?? '(unknown)'} still walks the volume for a call that is over, as it waits for the server or the daemon of the volume's file system, which does not respond, or for a directory that another process keeps locked`,
       'repair that on the node, then the next call goes on',
     )
   }
 }
 
 /** Finds the process at work: the volume's walker, or else the lock holder. */
-function findProcessAtWork(store: Store, { path, volume }: RecordDirectory): number | undefined {
-  const walker = volume === undefined ? undefined : findWalker(store, volume)
+function findWalkerOrLockHolder(store: Store, { path, volume }: RecordDirectory): number | undefined {
+  const walker = volume === undefined ? undefined : findVolumeWalkerPid(store, volume)
   return walker ?? store.host.lockHolder(`${path}/${LOCK_FILE}`)
 }
 
 /** The function returns the pid of the process at work if it has waited in the kernel for one thing for too long. */
-function createBlockedHolderCheck(store: Store, directory: RecordDirectory): (now: number) => number | undefined {
+function createBlockedLockHolderCheck(store: Store, directory: RecordDirectory): (now: number) => number | undefined {
   let holder: { pid: number | undefined; at: number } | undefined
   let last: { activity: string; since: number } | undefined
   let next = 0
   return (now) => {
     if (now < next) return undefined
-    next = now + BLOCK_CHECK_INTERVAL_MS
-    const isDue = holder === undefined || now - holder.at >= HOLDER_INTERVAL_MS
+    next = now + KERNEL_WAIT_CHECK_INTERVAL_MS
+    const isDue = holder === undefined || now - holder.at >= LOCK_HOLDER_SEARCH_INTERVAL_MS
     if (isDue) {
-      const pid = findProcessAtWork(store, directory)
+      const pid = findWalkerOrLockHolder(store, directory)
       if (pid !== holder?.pid) last = undefined
       holder = { pid, at: now }
     }
@@ -137,7 +143,7 @@ function createBlockedHolderCheck(store: Store, directory: RecordDirectory): (no
     const activity = pid === undefined ? undefined : store.host.readBlockedActivity(pid)
     if (activity === undefined) last = undefined
     else if (activity !== last?.activity) last = { activity, since: now }
-    if (last === undefined || now - last.since < MAX_BLOCK_MS) return undefined
-    return isDue || findProcessAtWork(store, directory) === pid ? pid : undefined
+    if (last === undefined || now - last.since < MAX_KERNEL_WAIT_MS) return undefined
+    return isDue || findWalkerOrLockHolder(store, directory) === pid ? pid : undefined
   }
 }

@@ -1,22 +1,28 @@
 import { errorCode, type Lock } from '../kernel/host.ts'
 import { withPath } from '../kernel/system-error.ts'
 import { retryUntilDefined } from '../kernel/waiting.ts'
-import { createStuckHolderCheck, hasWalker, locateNodeLock, locateWalkerLock, type NodeLock } from './lock-holders.ts'
+import {
+  createStuckLockHolderCheck,
+  hasVolumeWalker,
+  locateNodeLock,
+  locateWalkerLock,
+  type NodeLock,
+} from './lock-holders.ts'
 import { mountRecords } from './mount-record.ts'
-import { reservations, walkProgress } from './process-records.ts'
+import { reservationRecords, walkProgressRecords } from './process-records.ts'
 import {
   JOURNAL_FILE,
   LOCK_FILE,
   listLeftoverFiles,
   listMountRecordDirectories,
-  listVolumes,
+  listVolumesWithRecords,
   locateVolumeRecords,
   type RecordDirectory,
   type Store,
   TRANSIENT_FILES,
 } from './record-directories.ts'
 import { type Session, warnOnFailure } from './session.ts'
-import { hasJournal, isJournalEmpty } from './volume-journal.ts'
+import { hasVolumeJournal, isJournalEmpty } from './volume-journal.ts'
 import { volumeRecords } from './volume-record.ts'
 
 // All locks of records and of the node: waiting for one, trying, releasing, and what is removed at a release.
@@ -27,8 +33,8 @@ import { volumeRecords } from './volume-record.ts'
  * @throws {Refusal} if the volume is still walked for a call that has ended, or if the lock holder makes no progress
  */
 export function acquireRecordLock(session: Session, directory: RecordDirectory): Promise<Disposable> {
-  const refuse = createStuckHolderCheck(session, directory)
-  const reportWalk = createWaitReporter(session, directory)
+  const refuse = createStuckLockHolderCheck(session, directory)
+  const reportWalk = createLockWaitReporter(session, directory)
   return retryUntilDefined(() => {
     const held = tryAcquireRecordLock(session, directory)
     if (held !== undefined) return held
@@ -39,22 +45,22 @@ export function acquireRecordLock(session: Session, directory: RecordDirectory):
 }
 
 /** Milliseconds between two reports. A walk records its progress about as often. */
-const WAIT_REPORT_INTERVAL_MS = 1000
+const LOCK_WAIT_REPORT_INTERVAL_MS = 1000
 
 /**
  * Returns a function that a call runs repeatedly while it waits for a record directory. The function reports to the
  * session the progress of the walk that the other call runs, if any. For a mount directory, that is the walk of the
  * volume that is being mounted.
  */
-function createWaitReporter(session: Session, directory: RecordDirectory): () => void {
+function createLockWaitReporter(session: Session, directory: RecordDirectory): () => void {
   const { waits } = session
   if (waits === undefined) return () => {}
-  let next = performance.now() + WAIT_REPORT_INTERVAL_MS
+  let next = performance.now() + LOCK_WAIT_REPORT_INTERVAL_MS
   return () => {
     if (performance.now() < next) return
-    next = performance.now() + WAIT_REPORT_INTERVAL_MS
+    next = performance.now() + LOCK_WAIT_REPORT_INTERVAL_MS
     const volume = directory.volume ?? mountRecords.find(session, directory.name).record?.volume
-    const walk = volume ? walkProgress.find(session, volume).record : undefined
+    const walk = volume ? walkProgressRecords.find(session, volume).record : undefined
     if (walk !== undefined) waits({ visited: walk.visited, changed: walk.changed })
   }
 }
@@ -72,7 +78,7 @@ export function tryAcquireRecordLock(session: Session, directory: RecordDirector
  * Takes the lock of a record directory, and creates the directory if it is missing. One call at a time works on a mount
  * directory, and one walk or restore at a time on a volume. The volume's lock is taken after the mount's, never before;
  * no call takes two of a kind. A volume that is still walked for a call that has ended cannot be locked: see
- * `hasWalker`.
+ * `hasVolumeWalker`.
  */
 export function tryLockRecordDirectory(store: Store, { path, volume }: RecordDirectory): Lock | undefined {
   const { host } = store
@@ -82,7 +88,7 @@ export function tryLockRecordDirectory(store: Store, { path, volume }: RecordDir
     if (lock === undefined || volume === undefined) return lock
     let isFree = false
     try {
-      isFree = !hasWalker(store, volume)
+      isFree = !hasVolumeWalker(store, volume)
     } finally {
       if (!isFree) lock.release()
     }
@@ -103,10 +109,10 @@ export function releaseRecordLock(session: Session, directory: RecordDirectory, 
   let isOver = false
   try {
     const { volume } = directory
-    if (volume !== undefined && hasWalker(session, volume)) return false
+    if (volume !== undefined && hasVolumeWalker(session, volume)) return false
     if (volume !== undefined) removeEmptyJournal(session, volume)
     isOver = listLeftoverFiles(session, directory) !== undefined
-    if (isOver) removeTransientFiles(session, directory)
+    if (isOver) removeTransientRecordFiles(session, directory)
   } finally {
     withPath('remove', `${directory.path}/${LOCK_FILE}`, () => lock.release(isOver))
   }
@@ -128,7 +134,7 @@ export async function acquireWalkerLock(store: Store, volume: string): Promise<D
  * repairs kubelet's sub paths. The same holds for finding an image's loop device, serving CSI and running the runtime's
  * plugin. The lock for reservations is taken last, and held only while the other reservations are checked.
  */
-export function tryLockNode({ host, config }: Store, lock: NodeLock): Disposable | undefined {
+export function tryAcquireNodeLock({ host, config }: Store, lock: NodeLock): Disposable | undefined {
   host.files.makeDirectory(config.stateDir)
   const path = locateNodeLock({ config }, lock)
   return withPath('lock', path, () => host.tryLock(path))
@@ -136,25 +142,25 @@ export function tryLockNode({ host, config }: Store, lock: NodeLock): Disposable
 
 /** Waits for a lock of the whole node that others hold only for a moment. */
 export function acquireNodeLock(store: Store, lock: 'reservations' | 'loop'): Promise<Disposable> {
-  return retryUntilDefined(() => tryLockNode(store, lock))
+  return retryUntilDefined(() => tryAcquireNodeLock(store, lock))
 }
 
 // A leftover is removed under its own lock, never while a call holds that. A directory with unknown files stays.
 
 /** Removes files that an interrupted call left next to the records. Call it under the directory's lock. */
-export function removeTransientFiles(session: Session, { path, volume }: RecordDirectory): void {
+export function removeTransientRecordFiles(session: Session, { path, volume }: RecordDirectory): void {
   const { files } = session.host
   for (const name of files.list(path)) {
     if (name !== LOCK_FILE && TRANSIENT_FILES.has(name)) files.remove(`${path}/${name}`)
   }
-  if (volume !== undefined) reservations.remove(session, volume)
+  if (volume !== undefined) reservationRecords.remove(session, volume)
 }
 
 /**
  * Removes a record directory without records, after it was checked again under its lock.
  * @returns false if a call works there, which removes it itself, or if a call has recorded something since
  */
-export function removeLeftover(session: Session, directory: RecordDirectory): boolean {
+export function removeLeftoverRecordDirectory(session: Session, directory: RecordDirectory): boolean {
   const { files } = session.host
   if (files.list(directory.path).length === 0) {
     files.removeEmpty(directory.path, directory.top)
@@ -165,11 +171,11 @@ export function removeLeftover(session: Session, directory: RecordDirectory): bo
 }
 
 /** Removes all leftovers. A failure is a warning, because the next call retries. */
-export function removeLeftovers(session: Session): void {
+export function removeLeftoverRecordDirectories(session: Session): void {
   warnOnFailure(session, 'could not remove the leftovers of earlier calls', () => {
-    const volumes = listVolumes(session).map((volume) => locateVolumeRecords(session, volume))
+    const volumes = listVolumesWithRecords(session).map((volume) => locateVolumeRecords(session, volume))
     for (const directory of [...listMountRecordDirectories(session), ...volumes]) {
-      if (listLeftoverFiles(session, directory)) removeLeftover(session, directory)
+      if (listLeftoverFiles(session, directory)) removeLeftoverRecordDirectory(session, directory)
     }
   })
 }
@@ -182,7 +188,7 @@ function removeEmptyJournal(session: Session, volume: string): void {
   const { files } = session.host
   const { path } = locateVolumeRecords(session, volume)
   warnOnFailure(session, 'could not remove an empty journal', () => {
-    if (volumeRecords.has(session, volume) || !hasJournal(session, volume)) return
+    if (volumeRecords.has(session, volume) || !hasVolumeJournal(session, volume)) return
     if (!isJournalEmpty(session, volume)) return
     // SQLite's log exists while another process has the journal open: then a later restore removes the journal.
     const isInUse = files.list(path).some((name) => name.startsWith(`${JOURNAL_FILE}-`))

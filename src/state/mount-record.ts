@@ -15,7 +15,7 @@ import type { MountRow } from '../kernel/mount-table/mountinfo.ts'
 import { RecordKind, type RecordResult } from './record.ts'
 import { listMountRecordDirectories, locateMountRecords, RECORD_FILE, type Store } from './record-directories.ts'
 
-function schema() {
+function mountRecordSchema() {
   const text = z.string()
   const optional = z.optional(text)
   const number = z.number()
@@ -102,24 +102,24 @@ function schema() {
 }
 
 /** The record of one mount directory. `unmount` gets no options, so it depends on the record. */
-export type MountRecord = z.infer<ReturnType<typeof schema>>
+export type MountRecord = z.infer<ReturnType<typeof mountRecordSchema>>
 
 /** A mount without a record is not modekeep's. */
 export const mountRecords = new RecordKind<MountRecord>({
   format: 2,
-  schema,
+  schema: mountRecordSchema,
   ownerOf: ({ directory }) => directory,
   locate: (store, directory) => `${locateMountRecords(store, directory).path}/${RECORD_FILE}`,
 })
 
 /** The recorded `why` of a method that the pod requested. */
-export const REQUESTED = 'asked for'
+export const REQUESTED_METHOD_REASON = 'asked for'
 
 /** The recorded group of a mount, with the method by which it was applied. */
 export type AppliedGroup = MountRecord['given']
 
 /** Properties of a request that the rules permitting it determine. */
-export type RuleFacts = Pick<MountRequest, 'systemGroups' | 'protectedGroups' | 'secretKeys'> & {
+export type RequestRuleFacts = Pick<MountRequest, 'systemGroups' | 'protectedGroups' | 'secretKeys'> & {
   setGid?: boolean | undefined
 }
 
@@ -154,7 +154,7 @@ export function createMountRecord(request: MountRequest, boot: string, source: S
 }
 
 /** Rebuilds the request that a record was made for. */
-export function rebuildRequest(record: MountRecord): MountRequest {
+export function rebuildMountRequest(record: MountRecord): MountRequest {
   const { request, directory, pod, namespace, lifecycle, publication } = record
   const { setGid, systemGroups, protectedGroups, secretKeys } = record
   const facts = { systemGroups, protectedGroups, secretKeys }
@@ -164,7 +164,7 @@ export function rebuildRequest(record: MountRecord): MountRequest {
 /** Adds the properties that rules determine, from a rule or from a record. */
 export function applyRuleFacts(
   request: MountRequest,
-  { setGid, systemGroups, protectedGroups, secretKeys }: RuleFacts,
+  { setGid, systemGroups, protectedGroups, secretKeys }: RequestRuleFacts,
 ): MountRequest {
   return { ...request, fsGroup: { ...request.fsGroup, setGid }, systemGroups, protectedGroups, secretKeys }
 }
@@ -173,7 +173,7 @@ export function applyRuleFacts(
  * Finds the staging directory of the daemon that serves the current mount. Returns undefined if no daemon does, or the
  * record is of other mounts.
  */
-export function findStagingDirectory(
+export function findDaemonStagingDirectory(
   { mounted, staging, replaces }: MountRecord,
   there: bigint | number,
 ): string | undefined {
@@ -191,14 +191,14 @@ export function findDaemonProcesses(
 }
 
 /** Lists all mount directories that have a record, of any boot. */
-export function listMounts(store: Store): ({ directory: string } & RecordResult<MountRecord>)[] {
+export function listRecordedMounts(store: Store): ({ directory: string } & RecordResult<MountRecord>)[] {
   return listMountRecordDirectories(store)
     .filter(({ hasRecord, directory }) => hasRecord && directory !== '')
     .map(({ directory }) => ({ directory, ...mountRecords.find(store, directory) }))
 }
 
 /** Lists those of the directories that have a record. The cost does not depend on how many are recorded. */
-export function findMounts(store: Store, directories: Iterable<string>): ReturnType<typeof listMounts> {
+export function findRecordedMounts(store: Store, directories: Iterable<string>): ReturnType<typeof listRecordedMounts> {
   return [...directories].flatMap((directory) => {
     // Most mounts are not modekeep's.
     const found = hasMountRecord(store, directory) ? mountRecords.find(store, directory) : {}
@@ -213,8 +213,8 @@ export function hasMountRecord(store: Store, directory: string): boolean {
 }
 
 /** Lists the records that can be read. */
-export function listMountRecords(store: Store): MountRecord[] {
-  return listMounts(store).flatMap(({ record }) => record ?? [])
+export function listReadableMountRecords(store: Store): MountRecord[] {
+  return listRecordedMounts(store).flatMap(({ record }) => record ?? [])
 }
 
 /** Returns whether the topmost mount is the recorded one. */

@@ -4,14 +4,14 @@ import { retryUntilDefined } from '../kernel/waiting.ts'
 import type { LogCursor } from '../log/log-reader.ts'
 import type { ProgressListener, WalkCounts } from '../ownership/walk/report.ts'
 import type { WalkResult } from '../ownership/walks.ts'
-import { createStuckHolderCheck, isNodeLocked, isVolumeBusy } from './lock-holders.ts'
-import { RecordKind, type RecordOf, type RecordResult } from './record.ts'
+import { createStuckLockHolderCheck, isNodeLockHeld, isVolumeBusy } from './lock-holders.ts'
+import { RecordKind, type RecordOfKind, type RecordResult } from './record.ts'
 import {
-  GIVEN_UP_FILE,
-  locateReservations,
+  GIVEN_UP_WALK_FILE,
+  locateReservationDirectory,
   locateVolumeRecords,
-  PROGRESS_FILE,
   type Store,
+  WALK_PROGRESS_FILE,
 } from './record-directories.ts'
 import type { Session } from './session.ts'
 import { isVolumeId } from './volume-id.ts'
@@ -23,7 +23,7 @@ import { isVolumeId } from './volume-id.ts'
  * written under the volume's lock and the node's lock for reservations, and removed under either. It is valid only
  * while the volume's lock is held.
  */
-export const reservations = new RecordKind({
+export const reservationRecords = new RecordKind({
   format: 1,
   schema: () =>
     z.object({
@@ -38,22 +38,22 @@ export const reservations = new RecordKind({
       pod: z.optional(z.string()),
     }),
   ownerOf: ({ volume }) => volume,
-  locate: (store, volume: string) => `${locateReservations(store)}/${volume}.json`,
+  locate: (store, volume: string) => `${locateReservationDirectory(store)}/${volume}.json`,
 })
 
-export type Reservation = RecordOf<typeof reservations>
+export type Reservation = RecordOfKind<typeof reservationRecords>
 
 /** Lists the reservations of running calls. A crash releases the call's lock, which ends its reservation. */
 export function listReservations(store: Store): ({ volume: string } & RecordResult<Reservation>)[] {
-  return listReservedVolumes(store)
+  return listVolumesWithReservation(store)
     .filter((volume) => isVolumeBusy(store, volume))
-    .map((volume) => ({ volume, ...reservations.find(store, volume) }))
+    .map((volume) => ({ volume, ...reservationRecords.find(store, volume) }))
     .filter(({ record, problem }) => record ?? problem)
 }
 
 /** Lists all volumes that have a reservation file, complete or not, of a running or a crashed call. */
-export function listReservedVolumes(store: Store): string[] {
-  const names = store.host.files.list(locateReservations(store))
+export function listVolumesWithReservation(store: Store): string[] {
+  const names = store.host.files.list(locateReservationDirectory(store))
   const volumes = names.map((name) => name.replace(/\.json(\.new)?$/, ''))
   return [...new Set(volumes)].filter(isVolumeId).sort()
 }
@@ -63,8 +63,8 @@ export function listReservedVolumes(store: Store): string[] {
  * one meanwhile. Then the reservation of a volume whose lock is free has no owner.
  */
 export function removeStaleReservations(store: Store): void {
-  for (const volume of listReservedVolumes(store)) {
-    if (!isVolumeBusy(store, volume)) reservations.remove(store, volume)
+  for (const volume of listVolumesWithReservation(store)) {
+    if (!isVolumeBusy(store, volume)) reservationRecords.remove(store, volume)
   }
 }
 
@@ -73,10 +73,10 @@ export function removeStaleReservations(store: Store): void {
  * only its volume's lock may.
  * @throws {Refusal} if the volume is still walked for a call that has ended, or if the lock holder makes no progress
  */
-export async function waitUntilReleased(store: Store, volume: string): Promise<void> {
-  const refuse = createStuckHolderCheck(store, locateVolumeRecords(store, volume))
+export async function waitForReservationRelease(store: Store, volume: string): Promise<void> {
+  const refuse = createStuckLockHolderCheck(store, locateVolumeRecords(store, volume))
   await retryUntilDefined(() => {
-    if (!reservations.has(store, volume) || !isVolumeBusy(store, volume)) return true
+    if (!reservationRecords.has(store, volume) || !isVolumeBusy(store, volume)) return true
     refuse()
     return undefined
   })
@@ -86,7 +86,7 @@ export async function waitUntilReleased(store: Store, volume: string): Promise<v
  * Progress of a walk or a restore of a volume, written about once a second, so a short walk writes none. It is valid
  * only while the volume's lock is held.
  */
-export const walkProgress = new RecordKind({
+export const walkProgressRecords = new RecordKind({
   format: 2,
   schema: () =>
     z.object({
@@ -99,11 +99,11 @@ export const walkProgress = new RecordKind({
       changed: z.number(),
     }),
   ownerOf: ({ volume }) => volume,
-  locate: (store, volume: string) => `${locateVolumeRecords(store, volume).path}/${PROGRESS_FILE}`,
+  locate: (store, volume: string) => `${locateVolumeRecords(store, volume).path}/${WALK_PROGRESS_FILE}`,
 })
 
 /** Records the last walk or restore of a volume that was given up after the full time. A completed walk removes it. */
-export const givenUpWalks = new RecordKind({
+export const givenUpWalkRecords = new RecordKind({
   format: 1,
   schema: () =>
     z.object({
@@ -114,7 +114,7 @@ export const givenUpWalks = new RecordKind({
       at: z.number(),
     }),
   ownerOf: ({ volume }) => volume,
-  locate: (store, volume: string) => `${locateVolumeRecords(store, volume).path}/${GIVEN_UP_FILE}`,
+  locate: (store, volume: string) => `${locateVolumeRecords(store, volume).path}/${GIVEN_UP_WALK_FILE}`,
   isOfThisBoot: true,
 })
 
@@ -125,7 +125,7 @@ export async function runReportedWalk(
   walk: (progress: ProgressListener) => Promise<WalkResult>,
 ): Promise<WalkResult> {
   const reportProgress = (counts: WalkCounts) => {
-    walkProgress.write(session, { volume, pid: process.pid, at: Date.now(), ...counts })
+    walkProgressRecords.write(session, { volume, pid: process.pid, at: Date.now(), ...counts })
     session.progress?.(counts)
   }
   try {
@@ -134,15 +134,15 @@ export async function runReportedWalk(
     session.note({ inodes: { visited, changed, alreadyRight, left } })
     return walked
   } finally {
-    walkProgress.remove(session, volume)
+    walkProgressRecords.remove(session, volume)
   }
 }
 
 /** Default path of a runtime's NRI socket. */
-export const NRI_SOCKET = '/var/run/nri/nri.sock'
+export const NRI_SOCKET_PATH = '/var/run/nri/nri.sock'
 
 /** State that the runtime's plugin reports to operators. It is valid only while the plugin holds its lock. */
-export const pluginRecord = new RecordKind({
+export const nriPluginRecord = new RecordKind({
   format: 1,
   schema: () =>
     z.object({
@@ -161,15 +161,15 @@ export const pluginRecord = new RecordKind({
   locate: ({ config }) => `${config.stateDir}/nri-plugin.json`,
 })
 
-export type PluginRecord = RecordOf<typeof pluginRecord>
+export type NriPluginRecord = RecordOfKind<typeof nriPluginRecord>
 
 /** Returns the state of the running plugin; undefined if none runs. */
-export function findRunningPlugin(store: Store): PluginRecord | undefined {
-  return isNodeLocked(store, 'nri') ? pluginRecord.find(store, undefined).record : undefined
+export function findRunningPlugin(store: Store): NriPluginRecord | undefined {
+  return isNodeLockHeld(store, 'nri') ? nriPluginRecord.find(store, undefined).record : undefined
 }
 
 /** Explains why containers are created without the plugin; returns undefined if the runtime calls it. */
-export function explainInactivePlugin(plugin: PluginRecord | undefined): string | undefined {
+export function explainInactivePlugin(plugin: NriPluginRecord | undefined): string | undefined {
   if (plugin === undefined) return 'no "modekeep nri" runs on this node: start it'
   if (plugin.isRegistered) return undefined
   const since = new Date(plugin.since).toISOString()

@@ -36,23 +36,26 @@ export const JOURNAL_FILE = 'journal.db'
 /** SQLite's own files are last, because they have no meaning without the journal. */
 export const JOURNAL_FILES: readonly string[] = ['', '-journal', '-wal', '-shm'].map((end) => JOURNAL_FILE + end)
 /** Lock of the process that walks a volume for another process. The file has its pid. */
-export const WALKER_FILE = 'walker.lock'
+export const WALKER_LOCK_FILE = 'walker.lock'
 /** Has the origin of the target directory of a CSI volume. */
-const TARGET_FILE = 'target'
-export const PROGRESS_FILE = 'progress.json'
-export const GIVEN_UP_FILE = 'given-up.json'
+const TARGET_ORIGIN_FILE = 'target'
+export const WALK_PROGRESS_FILE = 'progress.json'
+export const GIVEN_UP_WALK_FILE = 'given-up.json'
 /** Written by earlier versions. Now all reservations are in a directory of their own. */
-const FORMER_RESERVATION = 'reservation.json'
+const FORMER_RESERVATION_FILE = 'reservation.json'
 /** Files that a call creates and removes itself. A record directory with no other file has no records. */
 export const TRANSIENT_FILES: ReadonlySet<string> = new Set([
   LOCK_FILE,
-  WALKER_FILE,
-  ...[FORMER_RESERVATION, PROGRESS_FILE, GIVEN_UP_FILE, TARGET_FILE].flatMap((name) => [name, `${name}.new`]),
+  WALKER_LOCK_FILE,
+  ...[FORMER_RESERVATION_FILE, WALK_PROGRESS_FILE, GIVEN_UP_WALK_FILE, TARGET_ORIGIN_FILE].flatMap((name) => [
+    name,
+    `${name}.new`,
+  ]),
   `${RECORD_FILE}.new`,
 ])
 
 // A file name has at most 255 bytes, one of them for the mark. Shorter pieces stay readable.
-const MAX_PIECE_LENGTH = 200
+const MAX_FILE_NAME_PIECE_LENGTH = 200
 
 /**
  * Returns the record directory of a mount. A mount directory can be longer than a file name, so its percent-encoded
@@ -60,15 +63,15 @@ const MAX_PIECE_LENGTH = 200
  * files.
  */
 export function locateMountRecords(store: Pick<Store, 'config'>, directory: string): RecordDirectory {
-  const top = locateMounts(store)
-  return { path: nestPath(top, directory), top, name: directory }
+  const top = locateAllMountRecords(store)
+  return { path: encodeNestedPath(top, directory), top, name: directory }
 }
 
-function nestPath(top: string, name: string): string {
+function encodeNestedPath(top: string, name: string): string {
   const encoded = encodeURIComponent(name)
-  let path = `${top}/${encoded.slice(0, MAX_PIECE_LENGTH)}`
-  for (let start = MAX_PIECE_LENGTH; start < encoded.length; start += MAX_PIECE_LENGTH) {
-    path += `/+${encoded.slice(start, start + MAX_PIECE_LENGTH)}`
+  let path = `${top}/${encoded.slice(0, MAX_FILE_NAME_PIECE_LENGTH)}`
+  for (let start = MAX_FILE_NAME_PIECE_LENGTH; start < encoded.length; start += MAX_FILE_NAME_PIECE_LENGTH) {
+    path += `/+${encoded.slice(start, start + MAX_FILE_NAME_PIECE_LENGTH)}`
   }
   return path
 }
@@ -79,35 +82,35 @@ export function locateVolumeRecords({ config }: Pick<Store, 'config'>, volume: s
 }
 
 /** Returns the directory of the reservations of running calls. It has no other files. */
-export function locateReservations({ config }: Pick<Store, 'config'>): string {
+export function locateReservationDirectory({ config }: Pick<Store, 'config'>): string {
   return `${config.stateDir}/${PRIVATE.reservations}`
 }
 
 /** Returns the lock directory for publications of a CSI volume that allows one target. It has no records. */
 export function locatePublicationLock({ config }: Pick<Store, 'config'>, key: string): RecordDirectory {
-  const path = nestPath(`${config.stateDir}/${PRIVATE.publications}`, key)
+  const path = encodeNestedPath(`${config.stateDir}/${PRIVATE.publications}`, key)
   return { path, top: config.stateDir, name: `publication of ${key}`, refusesStuckHolder: true }
 }
 
-const IMPORT_SUFFIX = '.import'
+const IMPORT_DIRECTORY_SUFFIX = '.import'
 
 /** Returns the directory where an import is staged, before one rename makes it the volume's record directory. */
-export function locateImport({ config }: Pick<Store, 'config'>, volume: string): RecordDirectory {
-  const path = `${config.stateDir}/${PRIVATE.ownership}/${volume}${IMPORT_SUFFIX}`
+export function locateImportDirectory({ config }: Pick<Store, 'config'>, volume: string): RecordDirectory {
+  const path = `${config.stateDir}/${PRIVATE.ownership}/${volume}${IMPORT_DIRECTORY_SUFFIX}`
   return { path, top: config.stateDir, name: `import of volume ${volume}` }
 }
 
 /** Lists the volumes that have a running or an interrupted import. */
-export function listImports({ host, config }: Store): string[] {
+export function listVolumesInImport({ host, config }: Store): string[] {
   return host.files
     .list(`${config.stateDir}/${PRIVATE.ownership}`)
-    .filter((name) => name.endsWith(IMPORT_SUFFIX))
-    .map((name) => name.slice(0, -IMPORT_SUFFIX.length))
+    .filter((name) => name.endsWith(IMPORT_DIRECTORY_SUFFIX))
+    .map((name) => name.slice(0, -IMPORT_DIRECTORY_SUFFIX.length))
     .filter(isVolumeId)
     .sort()
 }
 
-function locateMounts({ config }: Pick<Store, 'config'>): string {
+function locateAllMountRecords({ config }: Pick<Store, 'config'>): string {
   return `${config.stateDir}/${PRIVATE.mounts}`
 }
 
@@ -115,13 +118,13 @@ function locateMounts({ config }: Pick<Store, 'config'>): string {
 export function listMountRecordDirectories(store: Store): MountRecordDirectory[] {
   const { files } = store.host
   const found: MountRecordDirectory[] = []
-  const top = locateMounts(store)
+  const top = locateAllMountRecords(store)
   const visit = (path: string, encoded: string) => {
     const names = files.list(path)
-    const own = names.filter(isOwnFile)
-    for (const name of names) if (!isOwnFile(name)) visit(`${path}/${name}`, encoded + name.slice(1))
+    const own = names.filter(isOwnRecordFile)
+    for (const name of names) if (!isOwnRecordFile(name)) visit(`${path}/${name}`, encoded + name.slice(1))
     if (own.length === 0 && names.length > 0) return
-    const named = decodeName(encoded)
+    const named = decodeFileName(encoded)
     const directory = locateMountRecords(store, named).path === path ? named : ''
     found.push({ path, top, name: directory || path, directory, hasRecord: own.includes(RECORD_FILE) })
   }
@@ -130,7 +133,7 @@ export function listMountRecordDirectories(store: Store): MountRecordDirectory[]
 }
 
 /** Lists all volumes that have a record directory. Other files next to these directories are ignored. */
-export function listVolumes({ host, config }: Store): string[] {
+export function listVolumesWithRecords({ host, config }: Store): string[] {
   return host.files.list(`${config.stateDir}/${PRIVATE.ownership}`).filter(isVolumeId).sort()
 }
 
@@ -140,36 +143,36 @@ export function listVolumes({ host, config }: Store): string[] {
  * @returns undefined if it has any other file
  */
 export function listLeftoverFiles({ host }: Store, { path }: RecordDirectory): string[] | undefined {
-  const own = host.files.list(path).filter(isOwnFile)
+  const own = host.files.list(path).filter(isOwnRecordFile)
   return own.every((name) => TRANSIENT_FILES.has(name)) ? own : undefined
 }
 
 /** `made`: publish created the target directory; `found`: it existed before. */
-export type TargetOrigin = 'made' | 'found'
+export type TargetDirectoryOrigin = 'made' | 'found'
 
 /**
  * Records the origin of a target directory before publish creates it, because unpublish removes only a directory that
  * publish created. The file is removed with the mount's record. Call it under the mount's lock.
  */
-export function writeTargetOrigin(store: Store, directory: string, origin: TargetOrigin): void {
+export function writeTargetOrigin(store: Store, directory: string, origin: TargetDirectoryOrigin): void {
   const { path } = locateMountRecords(store, directory)
   // A crash of the node may lose the file: then unpublish keeps the directory, and kubelet removes it.
-  store.host.files.replaceUntilBoot(`${path}/${TARGET_FILE}`, `${origin}\n`)
+  store.host.files.replaceUntilBoot(`${path}/${TARGET_ORIGIN_FILE}`, `${origin}\n`)
 }
 
 /** Returns undefined if no origin is recorded. Earlier versions recorded none. */
-export function readTargetOrigin(store: Store, directory: string): TargetOrigin | undefined {
-  const text = store.host.files.read(`${locateMountRecords(store, directory).path}/${TARGET_FILE}`)?.trim()
+export function readTargetOrigin(store: Store, directory: string): TargetDirectoryOrigin | undefined {
+  const text = store.host.files.read(`${locateMountRecords(store, directory).path}/${TARGET_ORIGIN_FILE}`)?.trim()
   return text === 'made' || text === 'found' ? text : undefined
 }
 
 /** Returns false for a piece of a longer mount directory, which begins with this directory's name. */
-function isOwnFile(name: string): boolean {
+function isOwnRecordFile(name: string): boolean {
   return !name.startsWith('+')
 }
 
 /** Returns '' if the name ends within a letter. */
-function decodeName(encoded: string): string {
+function decodeFileName(encoded: string): string {
   try {
     return decodeURIComponent(encoded)
   } catch {

@@ -5,7 +5,7 @@ import { retryWhileRemoved } from '../kernel/waiting.ts'
 import type { Store } from './record-directories.ts'
 
 /** Describes how one kind of record is stored. */
-interface RecordForm<T extends object, Owner> {
+interface RecordKindDefinition<T extends object, Owner> {
   /** Version of the format, written in the file. It changes whenever an older version would misread the record. */
   format: number
   /** Creates the schema when a record is read, because most calls read few kinds. */
@@ -20,7 +20,7 @@ interface RecordForm<T extends object, Owner> {
   remedy?(owner: Owner): string
 }
 
-const MOVE_AWAY = 'move the file away where nothing of it is needed any more'
+const MOVE_RECORD_AWAY_REMEDY = 'move the file away where nothing of it is needed any more'
 
 /** A record exists whose content is not reliable: a group id with one flipped bit is still a valid group id. */
 export class DamagedRecord extends Refusal {}
@@ -34,10 +34,10 @@ export interface RecordResult<T> {
 
 /** Reads and writes one kind of record. */
 export class RecordKind<T extends object, Owner = string> {
-  readonly #form: RecordForm<T, Owner>
+  readonly #form: RecordKindDefinition<T, Owner>
   #schema: z.ZodMiniType<T> | undefined
 
-  constructor(form: RecordForm<T, Owner>) {
+  constructor(form: RecordKindDefinition<T, Owner>) {
     this.#form = form
   }
 
@@ -63,9 +63,9 @@ export class RecordKind<T extends object, Owner = string> {
     const { format, ownerOf, isOfThisBoot } = this.#form
     const path = this.#form.locate(store, owner)
     const text = store.host.files.read(path)
-    if (text === undefined || (isOfThisBoot && isUnwritten(text))) return {}
+    if (text === undefined || (isOfThisBoot && isUnwrittenRecord(text))) return {}
     const { sum, ...record } = parseRecord(text)
-    const remedy = this.#form.remedy?.(owner) ?? MOVE_AWAY
+    const remedy = this.#form.remedy?.(owner) ?? MOVE_RECORD_AWAY_REMEDY
     // The format is checked first, because another version may compute another checksum.
     if (Number.isInteger(record.format) && record.format !== format) {
       return {
@@ -89,7 +89,7 @@ export class RecordKind<T extends object, Owner = string> {
 
   /** Returns whether a record exists, readable or not. */
   has(store: Store, owner: Owner): boolean {
-    const [directory, name] = splitPath(this.#form.locate(store, owner))
+    const [directory, name] = splitFilePath(this.#form.locate(store, owner))
     return store.host.files.list(directory).includes(name)
   }
 
@@ -102,7 +102,7 @@ export class RecordKind<T extends object, Owner = string> {
     const formatted = { format: this.#form.format, ...record }
     const text = `${JSON.stringify({ ...formatted, sum: computeRecordChecksum(formatted) })}\n`
     retryWhileRemoved(() => {
-      files.makeDirectory(splitPath(path)[0])
+      files.makeDirectory(splitFilePath(path)[0])
       if (this.#form.isOfThisBoot) files.replaceUntilBoot(path, text)
       else files.replace(path, text)
     })
@@ -114,20 +114,20 @@ export class RecordKind<T extends object, Owner = string> {
 }
 
 /** The record of a kind. */
-export type RecordOf<Kind> = Kind extends { read(store: Store, owner: never): infer T } ? NonNullable<T> : never
+export type RecordOfKind<Kind> = Kind extends { read(store: Store, owner: never): infer T } ? NonNullable<T> : never
 
-function splitPath(path: string): [directory: string, name: string] {
+function splitFilePath(path: string): [directory: string, name: string] {
   const slash = path.lastIndexOf('/')
   return [path.slice(0, slash), path.slice(slash + 1)]
 }
 
 /** Returns whether an error reports a record that this version cannot use. */
-export function isUnreadable(error: unknown): error is DamagedRecord | UnknownFormatRefusal {
+export function isUnreadableRecordError(error: unknown): error is DamagedRecord | UnknownFormatRefusal {
   return error instanceof DamagedRecord || error instanceof UnknownFormatRefusal
 }
 
 /** The node crashed before the data reached the disk, so the record is of an earlier boot. */
-const isUnwritten = (text: string) => /^\0*$/.test(text)
+const isUnwrittenRecord = (text: string) => /^\0*$/.test(text)
 
 function parseRecord(text: string): Record<string, unknown> {
   try {
@@ -139,32 +139,33 @@ function parseRecord(text: string): Record<string, unknown> {
 }
 
 function computeRecordChecksum(record: object): number {
-  return computeChecksum([Buffer.from(JSON.stringify(record))])
+  return computeCrc32([Buffer.from(JSON.stringify(record))])
 }
 
 // CRC-32 (ISO 3309), four bytes at a time. node:zlib has it too, but loading that module takes longer than a call may.
-const CRC_ROW = 256
-const CRC_TABLE = new Int32Array(4 * CRC_ROW)
+const CRC_TABLE_ROW_LENGTH = 256
+const CRC32_TABLE = new Int32Array(4 * CRC_TABLE_ROW_LENGTH)
 // CRC is linear: the checksum of an XOR is the XOR of the checksums.
 for (let bit = 128, rest = 1; bit > 0; bit >>= 1) {
   rest = (rest & 1) === 0 ? rest >>> 1 : (rest >>> 1) ^ 0xedb88320
-  for (let byte = 0; byte < CRC_ROW; byte += 2 * bit) CRC_TABLE[byte + bit] = rest ^ (CRC_TABLE[byte] as number)
+  for (let byte = 0; byte < CRC_TABLE_ROW_LENGTH; byte += 2 * bit)
+    CRC32_TABLE[byte + bit] = rest ^ (CRC32_TABLE[byte] as number)
 }
-for (let index = CRC_ROW; index < CRC_TABLE.length; index++) {
-  const previous = CRC_TABLE[index - CRC_ROW] as number
-  CRC_TABLE[index] = (previous >>> 8) ^ (CRC_TABLE[previous & 0xff] as number)
+for (let index = CRC_TABLE_ROW_LENGTH; index < CRC32_TABLE.length; index++) {
+  const previous = CRC32_TABLE[index - CRC_TABLE_ROW_LENGTH] as number
+  CRC32_TABLE[index] = (previous >>> 8) ^ (CRC32_TABLE[previous & 0xff] as number)
 }
 
 /**
  * Computes the CRC-32 of consecutive parts. It detects damage by disks or accidents, not forgery.
  * @param seed checksum of the bytes before the parts
  */
-export function computeChecksum(parts: readonly Uint8Array[], seed = 0): number {
-  return ~parts.reduce(add, ~seed) >>> 0
+export function computeCrc32(parts: readonly Uint8Array[], seed = 0): number {
+  return ~parts.reduce(addToCrc32, ~seed) >>> 0
 }
 
-function add(previous: number, part: Uint8Array): number {
-  const lookUp = (row: number, byte: number) => CRC_TABLE[row * CRC_ROW + (byte & 0xff)] as number
+function addToCrc32(previous: number, part: Uint8Array): number {
+  const lookUp = (row: number, byte: number) => CRC32_TABLE[row * CRC_TABLE_ROW_LENGTH + (byte & 0xff)] as number
   const view = new DataView(part.buffer, part.byteOffset, part.length)
   let sum = previous
   let offset = 0

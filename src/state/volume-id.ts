@@ -41,20 +41,20 @@ export function parseRootVolumeId(text: string): RootVolumeId | undefined {
 export const isVolumeId = (text: string): boolean => parseVolumeId(text) !== undefined
 
 /** Returns whether a word may be the beginning of a volume's identity. A path never is. */
-export function mayBeginVolumeId(word: string): boolean {
+export function isPlainVolumeIdPrefix(word: string): boolean {
   return /^(t|te|tex|text|text-[0-9a-f]*|[0-9a-f.]+(-[0-9a-f]*){0,2})$/.test(word) && /[^.]/.test(word)
 }
 
 /** Returns whether a volume is identified by the text of its request: its source is no path of the node. */
-export const isTextVolume = (volume: string): boolean => parseVolumeId(volume)?.kind === 'text'
+export const isTextVolumeId = (volume: string): boolean => parseVolumeId(volume)?.kind === 'text'
 
 /** Returns whether a root has the inode number and the birth time of a volume's root. */
-export function isSameRoot(id: RootVolumeId | undefined, { inode, born }: Pick<Stat, 'inode' | 'born'>): boolean {
+export function isSameVolumeRoot(id: RootVolumeId | undefined, { inode, born }: Pick<Stat, 'inode' | 'born'>): boolean {
   return id?.inode === inode && id.born === born
 }
 
 // include/uapi/linux/magic.h
-export const MAGIC = {
+export const FILE_SYSTEM_MAGICS = {
   btrfs: '9123683e',
   ext4: 'ef53',
   overlay: '794c7630',
@@ -64,12 +64,12 @@ export const MAGIC = {
 }
 
 /** Returns the type of the file system as in linux/magic.h; undefined for a UUID, which does not name it. */
-export function readMagic({ kind, fileSystem }: RootVolumeId): string | undefined {
+export function parseFileSystemMagic({ kind, fileSystem }: RootVolumeId): string | undefined {
   return kind === 'fsid' ? fileSystem.split('.', 1)[0] : undefined
 }
 
 /** Returns whether f_fsid names a volume by the number of its device, as on xfs. A new UUID does not change that name. */
-export function isNamedByDevice(volume: string): boolean {
+export function isVolumeNamedByDevice(volume: string): boolean {
   const id = parseRootVolumeId(volume)
-  return id !== undefined && readMagic(id) === MAGIC.xfs
+  return id !== undefined && parseFileSystemMagic(id) === FILE_SYSTEM_MAGICS.xfs
 }

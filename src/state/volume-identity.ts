@@ -2,16 +2,22 @@ import type { MountRequest } from '../config/mount-request.ts'
 import { formatSource } from '../config/source.ts'
 import { Refusal } from '../errors/refusal.ts'
 import type { Handle, Host, Stat } from '../kernel/host.ts'
-import { JOURNAL_FILE, listVolumes, locateVolumeRecords, RECORD_FILE, type Store } from './record-directories.ts'
-import { compareDisk, readDisk } from './volume-disk.ts'
+import {
+  JOURNAL_FILE,
+  listVolumesWithRecords,
+  locateVolumeRecords,
+  RECORD_FILE,
+  type Store,
+} from './record-directories.ts'
+import { compareWithRecordedDisk, readBackingDisk } from './volume-disk.ts'
 import {
   createRootVolumeId,
+  FILE_SYSTEM_MAGICS,
   formatVolumeId,
-  isSameRoot,
-  MAGIC,
+  isSameVolumeRoot,
+  parseFileSystemMagic,
   parseRootVolumeId,
   type RootVolumeId,
-  readMagic,
 } from './volume-id.ts'
 import { volumeRecords } from './volume-record.ts'
 
@@ -29,18 +35,24 @@ export function computeVolumeNames({ inodes }: Pick<Host, 'inodes'>, root: Handl
   if (former === undefined || former === id) return { now, former: undefined }
   const older = createRootVolumeId(former, stat)
   // Roots have the same inode number everywhere: without a birth time, another root could have the same f_fsid.
-  return { now, former: stat.born !== 0n || isFolded(older, now) ? older : undefined }
+  return { now, former: stat.born !== 0n || isFsidFoldedUuid(older, now) ? older : undefined }
 }
 
 /** Returns whether an f_fsid is the XOR of the halves of a UUID (fs/ext4/super.c), and so as good as the UUID. */
-function isFolded(fsid: RootVolumeId, { kind, fileSystem: uuid }: RootVolumeId): boolean {
-  if (kind !== 'uuid' || uuid.length !== 32 || readMagic(fsid) !== MAGIC.ext4) return false
+function isFsidFoldedUuid(fsid: RootVolumeId, { kind, fileSystem: uuid }: RootVolumeId): boolean {
+  if (kind !== 'uuid' || uuid.length !== 32 || parseFileSystemMagic(fsid) !== FILE_SYSTEM_MAGICS.ext4) return false
   const half = (from: number) => BigInt(`0x${uuid.slice(from, from + 16)}`)
   return fsid.fileSystem.endsWith((half(0) ^ half(16)).toString(16).padStart(16, '0'))
 }
 
 /** File systems whose f_fsid does not depend on the number of a device. */
-const HAVE_STABLE_FSID: ReadonlySet<string> = new Set([MAGIC.btrfs, MAGIC.ext4, MAGIC.overlay, MAGIC.tmpfs, MAGIC.zfs])
+const STABLE_FSID_MAGICS: ReadonlySet<string> = new Set([
+  FILE_SYSTEM_MAGICS.btrfs,
+  FILE_SYSTEM_MAGICS.ext4,
+  FILE_SYSTEM_MAGICS.overlay,
+  FILE_SYSTEM_MAGICS.tmpfs,
+  FILE_SYSTEM_MAGICS.zfs,
+])
 
 /**
  * Returns the name of a volume, which does not depend on the boot, the device or the path. A volume that is recorded
@@ -49,35 +61,35 @@ const HAVE_STABLE_FSID: ReadonlySet<string> = new Set([MAGIC.btrfs, MAGIC.ext4, 
 export function resolveVolumeIdentity(store: Store, root: Handle, stat: Stat): string {
   const { now, former } = computeVolumeNames(store.host, root, stat)
   const name = formatVolumeId(now)
-  const byFsid = former ?? (now.kind === 'fsid' ? now : computeFsidName(store, root, stat))
-  const magic = byFsid && readMagic(byFsid)
-  if (magic === undefined || HAVE_STABLE_FSID.has(magic)) {
+  const byFsid = former ?? (now.kind === 'fsid' ? now : computeFsidVolumeId(store, root, stat))
+  const magic = byFsid && parseFileSystemMagic(byFsid)
+  if (magic === undefined || STABLE_FSID_MAGICS.has(magic)) {
     const older = former && formatVolumeId(former)
-    if (older !== undefined) return isRecorded(store, older) && !isRecorded(store, name) ? older : name
-    return (magic === MAGIC.ext4 && findUuidName(store, now)) || name
+    if (older !== undefined) return isVolumeRecorded(store, older) && !isVolumeRecorded(store, name) ? older : name
+    return (magic === FILE_SYSTEM_MAGICS.ext4 && findRecordedUuidName(store, now)) || name
   }
-  if (now.kind === 'uuid' && isRecorded(store, name)) return name
-  return findOlderName(store, root, stat, now, magic) ?? name
+  if (now.kind === 'uuid' && isVolumeRecorded(store, name)) return name
+  return findRecordedOlderName(store, root, stat, now, magic) ?? name
 }
 
-function computeFsidName({ host }: Store, root: Handle, stat: Stat): RootVolumeId | undefined {
+function computeFsidVolumeId({ host }: Store, root: Handle, stat: Stat): RootVolumeId | undefined {
   const fsid = host.inodes.formerFileSystemId(root)
   return fsid === undefined ? undefined : createRootVolumeId(fsid, stat)
 }
 
 /** Lists the recorded volumes whose root has the inode number and the birth time of this one. */
-function listRecordedOfRoot(store: Store, root: RootVolumeId, matches: (id: RootVolumeId) => boolean): string[] {
-  return listVolumes(store).filter((volume) => {
+function listRecordedVolumesOfRoot(store: Store, root: RootVolumeId, matches: (id: RootVolumeId) => boolean): string[] {
+  return listVolumesWithRecords(store).filter((volume) => {
     const id = parseRootVolumeId(volume)
-    return id !== undefined && isSameRoot(id, root) && matches(id) && isRecorded(store, volume)
+    return id !== undefined && isSameVolumeRoot(id, root) && matches(id) && isVolumeRecorded(store, volume)
   })
 }
 
 /** Finds the records of a volume on ext4 under the UUID that a newer kernel reported. */
-function findUuidName(store: Store, now: RootVolumeId): string | undefined {
-  return isRecorded(store, formatVolumeId(now))
+function findRecordedUuidName(store: Store, now: RootVolumeId): string | undefined {
+  return isVolumeRecorded(store, formatVolumeId(now))
     ? undefined
-    : listRecordedOfRoot(store, now, (id) => isFolded(now, id))[0]
+    : listRecordedVolumesOfRoot(store, now, (id) => isFsidFoldedUuid(now, id))[0]
 }
 
 /**
@@ -85,29 +97,36 @@ function findUuidName(store: Store, now: RootVolumeId): string | undefined {
  * device; a UUID is an older name only where the kernel reports none now.
  * @param magic of its file system's type
  */
-function findOlderName(store: Store, root: Handle, stat: Stat, now: RootVolumeId, magic: string): string | undefined {
-  const mayBeOlder = (id: RootVolumeId) => readMagic(id) === magic || (now.kind === 'fsid' && id.kind === 'uuid')
-  const recorded = listRecordedOfRoot(store, now, mayBeOlder)
+function findRecordedOlderName(
+  store: Store,
+  root: Handle,
+  stat: Stat,
+  now: RootVolumeId,
+  magic: string,
+): string | undefined {
+  const mayBeOlder = (id: RootVolumeId) =>
+    parseFileSystemMagic(id) === magic || (now.kind === 'fsid' && id.kind === 'uuid')
+  const recorded = listRecordedVolumesOfRoot(store, now, mayBeOlder)
   if (recorded.length === 0) return undefined
-  const disk = readDisk(store, root)
-  const rated = recorded.map((volume) => ({ volume, disk: compareDisk(store, volume, disk) }))
+  const disk = readBackingDisk(store, root)
+  const rated = recorded.map((volume) => ({ volume, disk: compareWithRecordedDisk(store, volume, disk) }))
   const same = rated.filter((name) => name.disk === 'same').map(({ volume }) => volume)
-  if (same.length > 0) return findNewest(store, same)
+  if (same.length > 0) return findNewestRecordedName(store, same)
   const name = formatVolumeId(now)
   if (recorded.includes(name)) return name
   // A birth time has nanoseconds, so the root is probably the same. A UUID may be of another type of file system.
   // Without a birth time, earlier versions used the device number alone.
-  const byFsid = computeFsidName(store, root, stat)
+  const byFsid = computeFsidVolumeId(store, root, stat)
   const byDevice = byFsid && formatVolumeId(byFsid)
   const mayBeSame = (volume: string) =>
     stat.born === 0n ? volume === byDevice : parseRootVolumeId(volume)?.kind === 'fsid'
   const unknown = rated.filter(({ volume, disk }) => disk === 'unknown' && mayBeSame(volume))
   if (unknown.length > 0)
-    return findNewest(
+    return findNewestRecordedName(
       store,
       unknown.map(({ volume }) => volume),
     )
-  return recorded.find((volume) => mayHaveAppliedGroup(store, volume, stat))
+  return recorded.find((volume) => mayRecordedWalkHaveAppliedGroup(store, volume, stat))
 }
 
 /**
@@ -115,19 +134,19 @@ function findOlderName(store: Store, root: Handle, stat: Stat, now: RootVolumeId
  * and the caller learns that the disk is another one. A walk changes the root last, so the root's group does not show
  * an incomplete walk.
  */
-function mayHaveAppliedGroup(store: Store, volume: string, root: Stat): boolean {
+function mayRecordedWalkHaveAppliedGroup(store: Store, volume: string, root: Stat): boolean {
   const record = volumeRecords.readUnlessDamaged(store, volume)
   return record === undefined || !record.complete || record.group === root.gid
 }
 
 /** Returns the name recorded last: its records have, as original groups, those that earlier walks applied. */
-function findNewest(store: Store, volumes: readonly string[]): string | undefined {
+function findNewestRecordedName(store: Store, volumes: readonly string[]): string | undefined {
   const born = (volume: string) => store.host.files.born(locateVolumeRecords(store, volume).path) ?? 0
   return volumes.toSorted((one, other) => born(other) - born(one))[0]
 }
 
 /** Returns whether a record or a journal exists, readable or not. Opens neither, because most calls need this. */
-export function isRecorded(store: Store, volume: string): boolean {
+export function isVolumeRecorded(store: Store, volume: string): boolean {
   const names = store.host.files.list(locateVolumeRecords(store, volume).path)
   return names.includes(RECORD_FILE) || names.includes(JOURNAL_FILE)
 }
@@ -137,13 +156,13 @@ export function isRecorded(store: Store, volume: string): boolean {
  * call creates or removes its records.
  * @throws {Refusal} if another call removed the records since: two calls could hold different locks for one volume
  */
-export function refuseRenamed(store: Store, volume: string, root: Handle, source: string): void {
+export function refuseRenamedVolume(store: Store, volume: string, root: Handle, source: string): void {
   const id = parseRootVolumeId(volume)
   // A stat may wait for the server of any other volume.
   if (id === undefined) return
   const stat = store.host.inodes.stat(root)
   // The tree of a volume may show another root than the volume's.
-  if (!isSameRoot(id, stat)) return
+  if (!isSameVolumeRoot(id, stat)) return
   if (resolveVolumeIdentity(store, root, stat) === volume) return
   throw Refusal.of(
     'volume-unknown',
@@ -153,7 +172,7 @@ export function refuseRenamed(store: Store, volume: string, root: Handle, source
 }
 
 /** Returns the identity of a server's or daemon's volume, whose root does not identify it: a hash of the request. */
-export function computeTextVolume({
+export function computeTextVolumeId({
   fsType,
   source,
   subPath,

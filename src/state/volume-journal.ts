@@ -5,9 +5,9 @@ import type { JournalQuota } from '../ownership/journal/database.ts'
 import { Journal } from '../ownership/journal/journal.ts'
 import {
   JOURNAL_FILE,
-  listImports,
-  listVolumes,
-  locateImport,
+  listVolumesInImport,
+  listVolumesWithRecords,
+  locateImportDirectory,
   locateVolumeRecords,
   type RecordDirectory,
   type Store,
@@ -42,14 +42,14 @@ export function openJournalSnapshot(store: Store, volume: string, known: boolean
 }
 
 function hasRequiredJournal(store: Store, volume: string, known: boolean): boolean {
-  if (hasJournal(store, volume)) return true
+  if (hasVolumeJournal(store, volume)) return true
   if (!known) return false
   const path = locateJournal(store, volume)
   throw Refusal.of('journal', `the ownership journal ${path} is missing, although the volume was walked before`)
 }
 
 /** Returns whether the volume has a journal, which shows that it was walked even without a readable record. */
-export function hasJournal(store: Store, volume: string): boolean {
+export function hasVolumeJournal(store: Store, volume: string): boolean {
   return store.host.files.list(locateVolumeRecords(store, volume).path).includes(JOURNAL_FILE)
 }
 
@@ -63,20 +63,20 @@ function locateJournal(store: Store, volume: string): string {
   return `${locateVolumeRecords(store, volume).path}/${JOURNAL_FILE}`
 }
 
-const MIB = 2 ** 20
-const MAX_SHARE = 0.1
+const BYTES_PER_MIB = 2 ** 20
+const MAX_RECORDS_SHARE = 0.1
 /** Lowest limit. Other files fill a file system first where that is too much, and SQLite reports it. */
-const LOWEST_LIMIT_BYTES = 16 * MIB
+const MIN_RECORDS_LIMIT_BYTES = 16 * BYTES_PER_MIB
 /** Bytes of one reservation. A large journal reserves more, so that it reserves less often. */
-const MIN_GROWTH_BYTES = MIB / 4
-const MAX_GROWTH_BYTES = 16 * MIB
+const MIN_GROWTH_RESERVATION_BYTES = BYTES_PER_MIB / 4
+const MAX_GROWTH_RESERVATION_BYTES = 16 * BYTES_PER_MIB
 /** Greatest length of the growth file. A longer one is started again. */
 const MAX_GROWTH_FILE_LENGTH = 2 ** 16
 
 /** The most bytes for all records; undefined if the state directory's file system does not report its size. */
-export function computeTotalLimit({ host, config }: Store): number | undefined {
+export function computeMaxRecordBytes({ host, config }: Store): number | undefined {
   const size = host.files.capacity(config.stateDir)
-  return size && Math.max(LOWEST_LIMIT_BYTES, Math.floor(size * MAX_SHARE))
+  return size && Math.max(MIN_RECORDS_LIMIT_BYTES, Math.floor(size * MAX_RECORDS_SHARE))
 }
 
 interface RecordUsage {
@@ -86,18 +86,19 @@ interface RecordUsage {
 }
 
 /** Measures the records of all volumes and imports. Reads the size of every file of every volume. */
-export function measureRecords(store: Store): RecordUsage {
+export function measureAllRecords(store: Store): RecordUsage {
   const usage: RecordUsage = { bytes: 0, largest: undefined }
-  for (const volume of listVolumes(store)) {
-    const bytes = measureDirectory(store, locateVolumeRecords(store, volume))
+  for (const volume of listVolumesWithRecords(store)) {
+    const bytes = measureRecordDirectory(store, locateVolumeRecords(store, volume))
     usage.bytes += bytes
     if (bytes > (usage.largest?.bytes ?? 0)) usage.largest = { volume, bytes }
   }
-  for (const volume of listImports(store)) usage.bytes += measureDirectory(store, locateImport(store, volume))
+  for (const volume of listVolumesInImport(store))
+    usage.bytes += measureRecordDirectory(store, locateImportDirectory(store, volume))
   return usage
 }
 
-function measureDirectory({ host: { files } }: Store, { path }: RecordDirectory): number {
+function measureRecordDirectory({ host: { files } }: Store, { path }: RecordDirectory): number {
   return files.list(path).reduce((sum, name) => sum + files.size(`${path}/${name}`), 0)
 }
 
@@ -110,21 +111,25 @@ function measureDirectory({ host: { files } }: Store, { path }: RecordDirectory)
  * @returns `wanted` or more
  * @throws {Refusal} if all journals together would take too much
  */
-export function reserveGrowth(store: Store, size: number, wanted = MIN_GROWTH_BYTES): number {
-  const limit = computeTotalLimit(store)
-  const growth = Math.max(wanted, MIN_GROWTH_BYTES, Math.min(MAX_GROWTH_BYTES, Math.ceil(size / 4)))
+export function reserveJournalGrowth(store: Store, size: number, wanted = MIN_GROWTH_RESERVATION_BYTES): number {
+  const limit = computeMaxRecordBytes(store)
+  const growth = Math.max(
+    wanted,
+    MIN_GROWTH_RESERVATION_BYTES,
+    Math.min(MAX_GROWTH_RESERVATION_BYTES, Math.ceil(size / 4)),
+  )
   if (limit === undefined) return growth
-  const reserved = readReservedTotal(store)
-  if (reserved !== undefined && reserved + growth <= limit) return recordGrowth(store, growth)
-  const usage = measureRecords(store)
-  if (usage.bytes + wanted > limit) throw createSpaceRefusal(store, usage, limit)
+  const reserved = readReservedTotalBytes(store)
+  if (reserved !== undefined && reserved + growth <= limit) return recordJournalGrowth(store, growth)
+  const usage = measureAllRecords(store)
+  if (usage.bytes + wanted > limit) throw createRecordSpaceRefusal(store, usage, limit)
   restartGrowthFile(store, usage.bytes)
-  return recordGrowth(store, Math.min(growth, limit - usage.bytes))
+  return recordJournalGrowth(store, Math.min(growth, limit - usage.bytes))
 }
 
 /** Returns the quota of a volume's journal. @throws {Refusal} if there is no space for a new journal */
 export function createJournalQuota(store: StoreWithQuota, isNew: boolean): JournalQuota {
-  const reserve = (size: number, wanted?: number) => reserveGrowth(store, size, wanted)
+  const reserve = (size: number, wanted?: number) => reserveJournalGrowth(store, size, wanted)
   return { maxBytes: store.config.stateQuota, reservedBytes: isNew ? reserve(0) : 0, reserve }
 }
 
@@ -135,15 +140,15 @@ export interface StoreWithQuota extends Store {
 // The growth file has a line with the measured bytes, then a line for each reservation since. Calls append
 // concurrently, without a lock. A line that is appended to a file being removed is lost, until the next measurement
 // counts its bytes. Nothing is synced, because an unreadable file leads to a new measurement.
-const GROWTH_LINES = /^([=+]\d{1,16}\n)+$/
+const GROWTH_FILE_PATTERN = /^([=+]\d{1,16}\n)+$/
 
 function locateGrowthFile({ config }: Store): string {
   return `${config.stateDir}/growth`
 }
 
-function readReservedTotal(store: Store): number | undefined {
+function readReservedTotalBytes(store: Store): number | undefined {
   const text = store.host.files.read(locateGrowthFile(store)) ?? ''
-  if (text.length > MAX_GROWTH_FILE_LENGTH || !GROWTH_LINES.test(text) || !text.includes('=')) return undefined
+  if (text.length > MAX_GROWTH_FILE_LENGTH || !GROWTH_FILE_PATTERN.test(text) || !text.includes('=')) return undefined
   return (text.match(/\d+/g) ?? []).reduce((sum, bytes) => sum + Number(bytes), 0)
 }
 
@@ -152,23 +157,23 @@ function restartGrowthFile(store: Store, bytes: number): void {
   store.host.files.append(locateGrowthFile(store), `=${bytes}\n`)
 }
 
-function recordGrowth(store: Store, bytes: number): number {
+function recordJournalGrowth(store: Store, bytes: number): number {
   store.host.files.append(locateGrowthFile(store), `+${bytes}\n`)
   return bytes
 }
 
-function createSpaceRefusal(store: Store, { bytes, largest }: RecordUsage, limit: number): Refusal {
+function createRecordSpaceRefusal(store: Store, { bytes, largest }: RecordUsage, limit: number): Refusal {
   const { stateDir } = store.config
   const volume = largest?.volume ?? ''
   const { record } = volumeRecords.find(store, volume)
   const where = record ? ` (${quoteValue(record.source)})` : ''
   return Refusal.of(
     'journal-full',
-    `the records of all volumes take ${toMib(bytes)} MiB of the ${toMib(limit)} MiB that they may take on the file system of ${stateDir}, so nothing more is changed`,
-    `call "modekeep gc", which forgets what is gone, or "modekeep restore ${volume}", which puts back the volume that takes most${where}, ${toMib(largest?.bytes ?? 0)} MiB; or mount without ownership "walk"`,
+    `the records of all volumes take ${roundUpToMib(bytes)} MiB of the ${roundUpToMib(limit)} MiB that they may take on the file system of ${stateDir}, so nothing more is changed`,
+    `call "modekeep gc", which forgets what is gone, or "modekeep restore ${volume}", which puts back the volume that takes most${where}, ${roundUpToMib(largest?.bytes ?? 0)} MiB; or mount without ownership "walk"`,
   )
 }
 
-export function toMib(bytes: number): number {
-  return Math.ceil(bytes / MIB)
+export function roundUpToMib(bytes: number): number {
+  return Math.ceil(bytes / BYTES_PER_MIB)
 }

@@ -1,15 +1,15 @@
 import { deferClose, errorCode, type Handle, type Host, isDirectory } from '../kernel/host.ts'
 import type { PathLookups } from '../kernel/mount-table/responsiveness.ts'
 import { tolerateSystemErrors } from '../kernel/system-error.ts'
-import { listMountRecords } from './mount-record.ts'
+import { listReadableMountRecords } from './mount-record.ts'
 import type { Session } from './session.ts'
-import { explainOtherSource } from './volume-disk.ts'
-import { formatVolumeId, isSameRoot, isTextVolume, parseRootVolumeId } from './volume-id.ts'
-import { computeVolumeNames, isRecorded, resolveVolumeIdentity, type VolumeNames } from './volume-identity.ts'
+import { explainOtherSourceDisk } from './volume-disk.ts'
+import { formatVolumeId, isSameVolumeRoot, isTextVolumeId, parseRootVolumeId } from './volume-id.ts'
+import { computeVolumeNames, isVolumeRecorded, resolveVolumeIdentity, type VolumeNames } from './volume-identity.ts'
 import type { VolumeRecord } from './volume-record.ts'
 
 /** Reports that a volume is recorded under another name than this kernel gives it. */
-export interface NameNotice {
+export interface VolumeNameNotice {
   /** `used`: modekeep uses these records although the name differs. */
   state: 'used' | 'passed over' | 'unknown here'
   text: string
@@ -19,27 +19,27 @@ export interface NameNotice {
  * Checks the recorded source of a volume, and the mounts of that source.
  * @returns undefined if this kernel gives the volume the same name, or the volume is not there
  */
-export async function findNameNotice(
+export async function findVolumeNameNotice(
   session: Session,
   { volume, source }: Pick<VolumeRecord, 'volume' | 'source'>,
   lookups: PathLookups,
-): Promise<NameNotice | undefined> {
-  if (isTextVolume(volume) || !source.startsWith('/')) return undefined
+): Promise<VolumeNameNotice | undefined> {
+  if (isTextVolumeId(volume) || !source.startsWith('/')) return undefined
   const { inodes } = session.host
   const inspect = (path: string) =>
     inspectPath(session.host, lookups, path, (handle) => {
-      const names = tolerateSystemErrors(() => inspectNames(session, volume, handle))
+      const names = tolerateSystemErrors(() => inspectVolumeNames(session, volume, handle))
       return names ?? (isDirectory(inodes.stat(handle)) ? 'directory' : undefined)
     })
   const at = await inspect(source)
   // The volume of a disk or an image is visible only where it is mounted. Mounts of a directory can be many and show
   // nothing else, so they are not checked.
   if (at === 'silent' || at === 'directory') return undefined
-  if (at !== undefined) return formatNotice(volume, source, at)
-  for (const { directory } of listMountRecords(session).filter((mount) => mount.source === source)) {
+  if (at !== undefined) return formatVolumeNameNotice(volume, source, at)
+  for (const { directory } of listReadableMountRecords(session).filter((mount) => mount.source === source)) {
     const mounted = await inspect(directory)
     if (mounted === 'silent') return undefined
-    if (mounted !== undefined && mounted !== 'directory') return formatNotice(volume, directory, mounted)
+    if (mounted !== undefined && mounted !== 'directory') return formatVolumeNameNotice(volume, directory, mounted)
   }
   return undefined
 }
@@ -65,18 +65,22 @@ export async function inspectPath<T>(
   }
 }
 
-type NamesAtPath = VolumeNames & { used: string; isUsed: boolean }
+type VolumeNamesAtPath = VolumeNames & { used: string; isUsed: boolean }
 
 /** Returns undefined for another root. Reads the file system's id last, because that may block. */
-function inspectNames(session: Session, volume: string, handle: Handle): NamesAtPath | undefined {
+function inspectVolumeNames(session: Session, volume: string, handle: Handle): VolumeNamesAtPath | undefined {
   const stat = session.host.inodes.stat(handle)
-  if (stat.born === 0n || !isSameRoot(parseRootVolumeId(volume), stat)) return undefined
+  if (stat.born === 0n || !isSameVolumeRoot(parseRootVolumeId(volume), stat)) return undefined
   const used = resolveVolumeIdentity(session, handle, stat)
-  return { ...computeVolumeNames(session.host, handle, stat), used, isUsed: isRecorded(session, used) }
+  return { ...computeVolumeNames(session.host, handle, stat), used, isUsed: isVolumeRecorded(session, used) }
 }
 
 /** Formats a notice without access to the node. */
-function formatNotice(volume: string, path: string, { now: id, used, isUsed }: NamesAtPath): NameNotice | undefined {
+function formatVolumeNameNotice(
+  volume: string,
+  path: string,
+  { now: id, used, isUsed }: VolumeNamesAtPath,
+): VolumeNameNotice | undefined {
   const now = formatVolumeId(id)
   if (volume === now) return undefined
   if (volume === used) {
@@ -112,17 +116,19 @@ export interface VolumeAbsence {
  * replaced. Call it only if no path leads to the volume and the source's server responds.
  * @param source the recorded source of the volume
  */
-export async function explainAbsence(
+export async function explainVolumeAbsence(
   session: Session,
   volume: string,
   source: string,
   lookups: PathLookups,
 ): Promise<VolumeAbsence> {
   const { host } = session
-  const found = isTextVolume(volume)
+  const found = isTextVolumeId(volume)
     ? 'unmounted'
     : await inspectPath(host, lookups, source, (handle) =>
-        isDirectory(host.inodes.stat(handle)) || explainOtherSource(session, volume, handle) ? 'another' : 'unmounted',
+        isDirectory(host.inodes.stat(handle)) || explainOtherSourceDisk(session, volume, handle)
+          ? 'another'
+          : 'unmounted',
       )
   if (found === 'unmounted')
     return { text: `${source} is not mounted: mount it`, alternative: 'its next mount uses the records' }

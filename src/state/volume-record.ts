@@ -1,9 +1,9 @@
 import * as z from 'zod/mini'
 import { PRIVATE } from '../config/defaults.ts'
 import type { SkipReason, WalkReport } from '../ownership/walk/report.ts'
-import { RecordKind, type RecordOf } from './record.ts'
+import { RecordKind, type RecordOfKind } from './record.ts'
 import { locateVolumeRecords, RECORD_FILE, type Store } from './record-directories.ts'
-import { isTextVolume, isVolumeId } from './volume-id.ts'
+import { isTextVolumeId, isVolumeId } from './volume-id.ts'
 
 export const volumeRecordSchema = () =>
   z.object({
@@ -48,18 +48,18 @@ export const volumeRecords = new RecordKind<VolumeRecord>({
 })
 
 /** Returns whether the last unmount is to restore the volume. An unreadable record requests nothing. */
-export const awaitsRestore = (store: Store, volume: string | undefined): boolean =>
+export const isVolumeAwaitingRestore = (store: Store, volume: string | undefined): boolean =>
   volume !== undefined && volumeRecords.find(store, volume).record?.restorePending === true
 
 /** Returns false if a walk or a restore was not completed, or if a damaged record does not show whether it was. */
-export function hasOneGroup(store: Store, volume: string): boolean {
+export function hasVolumeUniformGroup(store: Store, volume: string): boolean {
   if (!volumeRecords.has(store, volume)) return true
   const record = volumeRecords.readUnlessDamaged(store, volume)
   return record !== undefined && (record.complete || record.left !== undefined)
 }
 
 /** Explains how to treat inodes that a restore skipped; returns undefined if none. @param isForced it used --force */
-export function explainUnrestored(
+export function explainUnrestoredInodes(
   { volume, left = 0 }: Pick<VolumeRecord, 'volume' | 'left'>,
   isForced = false,
 ): string | undefined {
@@ -73,7 +73,7 @@ export function explainUnrestored(
 const MAX_INTENDED_CHANGES = 10
 
 /** Explains what to do if so many inodes were changed since the walk that the group may lack access. */
-export function explainChanges(record: VolumeRecord): string | undefined {
+export function explainUserChanges(record: VolumeRecord): string | undefined {
   const { changedSince, group } = record
   if (changedSince === undefined || (!changedSince.hasRoot && changedSince.inodes <= MAX_INTENDED_CHANGES))
     return undefined
@@ -90,18 +90,18 @@ export function formatApplyCommand({
   groupAccess,
 }: Pick<VolumeRecord, 'volume' | 'source' | 'group' | 'groupAccess'>): string {
   // Under its directory, a server's volume has another identity and other records.
-  if (isTextVolume(volume)) return `"chgrp ${group}" of its root, where ${source} is mounted,`
+  if (isTextVolumeId(volume)) return `"chgrp ${group}" of its root, where ${source} is mounted,`
   const command = `modekeep apply DIR --fsgroup ${group}${groupAccess === 'grant' ? ' --group-access grant' : ''} --force`
   return `"${command}", DIR being ${source} or where that is mounted,`
 }
 
-const locateRootBits = ({ config }: Pick<Store, 'config'>) => `${config.stateDir}/${PRIVATE.rootBits}`
+const locateRootSetGidRecords = ({ config }: Pick<Store, 'config'>) => `${config.stateDir}/${PRIVATE.rootBits}`
 
 /**
  * A volume whose root had no set-gid bit before modekeep set it for a mapped mount. The record is durable before the
  * bit is set, and removed after the bit is removed. Both happen under the volume's lock.
  */
-export const rootBits = new RecordKind({
+export const rootSetGidRecords = new RecordKind({
   format: 1,
   schema: () =>
     z.object({
@@ -112,14 +112,14 @@ export const rootBits = new RecordKind({
       pod: z.optional(z.string()),
     }),
   ownerOf: ({ volume }) => volume,
-  locate: (store, volume: string) => `${locateRootBits(store)}/${volume}.json`,
+  locate: (store, volume: string) => `${locateRootSetGidRecords(store)}/${volume}.json`,
 })
 
-export type RootBitRecord = RecordOf<typeof rootBits>
+export type RootSetGidRecord = RecordOfKind<typeof rootSetGidRecords>
 
 /** Lists the volumes that have such a record. */
-export function listRootBits(store: Store): string[] {
-  const names = store.host.files.list(locateRootBits(store)).filter((name) => name.endsWith('.json'))
+export function listRootSetGidVolumes(store: Store): string[] {
+  const names = store.host.files.list(locateRootSetGidRecords(store)).filter((name) => name.endsWith('.json'))
   return names.map((name) => name.replace(/\.json$/, '')).filter(isVolumeId)
 }
 
@@ -135,7 +135,7 @@ const skippedInodesSchema = () =>
 export type SkippedInodes = z.infer<ReturnType<typeof skippedInodesSchema>>
 
 /** A symbolic link has no access of its own, so the group does not concern it. */
-const WITHOUT_ACCESS: SkipReason = 'symlink'
+const NO_ACCESS_SKIP_REASON: SkipReason = 'symlink'
 /** The group was applied to these inodes. */
 const LOST_PRIVILEGES_REASON: SkipReason = 'privileges not given back'
 /** The kernel or the file system rejected the change, so the pod's group lacks access that it was promised. */
@@ -146,9 +146,9 @@ const REJECTED_CHANGE_REASONS: ReadonlySet<string> = new Set<SkipReason>([
 ])
 
 /** Returns undefined if the walk skipped nothing. */
-export function countSkipped({ changed, alreadyRight, left }: WalkReport): SkippedInodes | undefined {
+export function countSkippedByReason({ changed, alreadyRight, left }: WalkReport): SkippedInodes | undefined {
   const reasons = Object.entries(left)
-    .filter(([reason]) => reason !== WITHOUT_ACCESS)
+    .filter(([reason]) => reason !== NO_ACCESS_SKIP_REASON)
     .map(
       ([
         reason,
@@ -166,10 +166,10 @@ export function countSkipped({ changed, alreadyRight, left }: WalkReport): Skipp
 }
 
 /** Returns whether the kernel or the file system rejected the group of an inode. */
-export const hasRejected = ({ reasons }: SkippedInodes): boolean =>
+export const hasRejectedInodes = ({ reasons }: SkippedInodes): boolean =>
   reasons.some(({ reason }) => REJECTED_CHANGE_REASONS.has(reason))
 
-export function formatSkipped(group: number, { applied, total, reasons }: SkippedInodes): string {
+export function formatSkippedByReason(group: number, { applied, total, reasons }: SkippedInodes): string {
   const skipped = reasons.map(({ reason, count, example }) => {
     const first = example === '' ? '' : ` (first ${JSON.stringify(example)})`
     return `${reason}: ${count}${first}`

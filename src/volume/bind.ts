@@ -5,28 +5,28 @@ import { readSubmounts } from '../kernel/mount-table/submounts.ts'
 import { openSubPath } from '../kernel/path/open-sub-path.ts'
 import type { VolumeKind } from './kind/kind.ts'
 import { findOptionFaults, type OptionRules } from './kind/options.ts'
-import { findSourceFaults, getNodePath, openNode } from './kind/source-path.ts'
+import { findSourceFaults, getNodeSourcePath, openNodeSource } from './kind/source-path.ts'
 
-const NONE: OptionRules = new Map()
+const NO_OPTION_RULES: OptionRules = new Map()
 
 /**
  * A directory of the node or, with a subPath, a part of it of any type. Mounts below it are excluded unless the pod
  * requested them and rules allow them.
  */
-export const bind: VolumeKind = {
+export const bindKind: VolumeKind = {
   name: 'bind',
   persistent: true,
   walk: true,
   root: 'source',
-  optionRules: () => NONE,
+  optionRules: () => NO_OPTION_RULES,
 
   faults: (request, config) => [
     ...findSourceFaults(request, config),
-    ...findOptionFaults('bind', request.mountOptions, NONE),
+    ...findOptionFaults('bind', request.mountOptions, NO_OPTION_RULES),
   ],
 
   openSource(host, { source, subPath }) {
-    const opened = openNode(host, getNodePath(source))
+    const opened = openNodeSource(host, getNodeSourcePath(source))
     if (subPath === undefined) return opened
     const { inodes } = host
     using _ = deferClose(inodes, opened.handle)

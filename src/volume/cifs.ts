@@ -4,42 +4,79 @@ import { quoteValue, Refusal } from '../errors/refusal.ts'
 import { SECRET_FILE } from '../kernel/helpers.ts'
 import type { MountContext, VolumeKind } from './kind/kind.ts'
 import {
-  choices,
-  createRulesOnce,
-  FSTAB_REMEDIES,
+  createChoiceRules,
+  createLazyOptionRules,
+  createNumberRules,
+  createSecurityRules,
+  createValueRule,
+  createWordRules,
+  FSTAB_OPTION_REMEDIES,
   findOptionFaults,
-  numbers,
   type OptionRemedies,
   parseOptionName,
-  rule,
-  security,
-  words,
 } from './kind/options.ts'
-import { findRemoteFaults } from './kind/source-path.ts'
-import { mountRemote, POWERLESS } from './kind/staged.ts'
+import { findRemoteSourceFaults } from './kind/source-path.ts'
+import { mountRemoteSource, UNPRIVILEGED_MOUNT_OPTIONS } from './kind/staged.ts'
 
-const MODE_FORM = /0?[0-7]{3,4}/
+const CIFS_MODE_FORM = /0?[0-7]{3,4}/
 
 /** Options of mount.cifs(8), without those that name files of the node or a server other than the source. */
-const OPTIONS = createRulesOnce(() => [
-  ...choices({ vers: ['3.1.1', '3.0.2', '3.02', '3.0', '3', '2.1', '2.0', '1.0', 'default'] }),
-  ...security('ntlmssp', 'ntlmsspi', 'ntlmv2', 'ntlmv2i', 'krb5', 'krb5i', 'none'),
-  ...choices({ cache: ['strict', 'loose', 'none', 'ro', 'singleclient'], reparse: ['default', 'nfs', 'wsl'] }),
-  rule('iocharset=utf8', /[a-z0-9_-]{1,32}/i),
-  ...words('guest', 'seal', 'sign', 'hard', 'soft', 'nobrl', 'mfsymlinks', 'sfu', 'serverino', 'noserverino'),
-  ...words('mapposix', 'mapchars', 'nomapchars', 'nomapposix', 'nocase', 'posix', 'noposix', 'nounix', 'noacl'),
-  ...words('perm', 'noperm', 'dynperm', 'forceuid', 'forcegid', 'noforceuid', 'noforcegid', 'cifsacl', 'setuids'),
-  ...words('handlecache', 'nohandlecache', 'multichannel', 'nosharesock', 'persistenthandles', 'resilienthandles'),
-  ...words('nodfs', 'nolease', 'rdma'),
-  ...numbers({ uid: 1000, gid: 2000, port: 445, rsize: 4194304, wsize: 4194304, bsize: 1048576 }),
-  ...numbers({ actimeo: 30, acregmax: 30, acdirmax: 60, closetimeo: 1, echo_interval: 60, handletimeout: 60000 }),
-  ...numbers({ max_channels: 4, max_credits: 128, retrans: 1, rasize: 8388608 }),
-  rule('file_mode=0770', MODE_FORM),
-  rule('dir_mode=0770', MODE_FORM),
+const CIFS_OPTION_RULES = createLazyOptionRules(() => [
+  ...createChoiceRules({ vers: ['3.1.1', '3.0.2', '3.02', '3.0', '3', '2.1', '2.0', '1.0', 'default'] }),
+  ...createSecurityRules('ntlmssp', 'ntlmsspi', 'ntlmv2', 'ntlmv2i', 'krb5', 'krb5i', 'none'),
+  ...createChoiceRules({
+    cache: ['strict', 'loose', 'none', 'ro', 'singleclient'],
+    reparse: ['default', 'nfs', 'wsl'],
+  }),
+  createValueRule('iocharset=utf8', /[a-z0-9_-]{1,32}/i),
+  ...createWordRules('guest', 'seal', 'sign', 'hard', 'soft', 'nobrl', 'mfsymlinks', 'sfu', 'serverino', 'noserverino'),
+  ...createWordRules(
+    'mapposix',
+    'mapchars',
+    'nomapchars',
+    'nomapposix',
+    'nocase',
+    'posix',
+    'noposix',
+    'nounix',
+    'noacl',
+  ),
+  ...createWordRules(
+    'perm',
+    'noperm',
+    'dynperm',
+    'forceuid',
+    'forcegid',
+    'noforceuid',
+    'noforcegid',
+    'cifsacl',
+    'setuids',
+  ),
+  ...createWordRules(
+    'handlecache',
+    'nohandlecache',
+    'multichannel',
+    'nosharesock',
+    'persistenthandles',
+    'resilienthandles',
+  ),
+  ...createWordRules('nodfs', 'nolease', 'rdma'),
+  ...createNumberRules({ uid: 1000, gid: 2000, port: 445, rsize: 4194304, wsize: 4194304, bsize: 1048576 }),
+  ...createNumberRules({
+    actimeo: 30,
+    acregmax: 30,
+    acdirmax: 60,
+    closetimeo: 1,
+    echo_interval: 60,
+    handletimeout: 60000,
+  }),
+  ...createNumberRules({ max_channels: 4, max_credits: 128, retrans: 1, rasize: 8388608 }),
+  createValueRule('file_mode=0770', CIFS_MODE_FORM),
+  createValueRule('dir_mode=0770', CIFS_MODE_FORM),
 ])
 
-const REMEDIES: OptionRemedies = new Map([
-  ...FSTAB_REMEDIES,
+const CIFS_OPTION_REMEDIES: OptionRemedies = new Map([
+  ...FSTAB_OPTION_REMEDIES,
   ['vers=3.11', 'instead of vers=3.11 write vers=3.1.1'],
   ['idsfromsid', 'instead of idsfromsid write uid and gid, as it lets the server choose owners on this node'],
   ['modefromsid', 'instead of modefromsid write file_mode and dir_mode, as it stores modes in ACLs of the server'],
@@ -49,25 +86,25 @@ const REMEDIES: OptionRemedies = new Map([
 ])
 
 /** Credentials belong in a Secret: mountOptions appear in the pod, in argv and in the mount table. */
-const CREDENTIALS = /^(user|username|pass|password|password2|dom|domain|workgroup|cred|credentials)$/
+const CREDENTIAL_OPTION_FORM = /^(user|username|pass|password|password2|dom|domain|workgroup|cred|credentials)$/
 
-export const cifs: VolumeKind = {
+export const cifsKind: VolumeKind = {
   name: 'cifs',
   persistent: true,
   walk: 'its server decides about groups',
   root: 'text',
   isRemote: true,
-  optionRules: OPTIONS,
+  optionRules: CIFS_OPTION_RULES,
   usesSecrets: true,
   secretKeys: ['username', 'password', 'domain'],
 
   faults(request) {
     const { mountOptions } = request
-    const isCredential = (option: string) => CREDENTIALS.test(parseOptionName(option))
+    const isCredential = (option: string) => CREDENTIAL_OPTION_FORM.test(parseOptionName(option))
     const credentials = [...new Set(mountOptions.filter(isCredential).map(parseOptionName))]
     const others = mountOptions.filter((option) => !isCredential(option))
     return [
-      ...findRemoteFaults(request, 'share'),
+      ...findRemoteSourceFaults(request, 'share'),
       ...credentials.map((name) =>
         createOptionFault(
           'secret',
@@ -76,7 +113,7 @@ export const cifs: VolumeKind = {
           `put username, password and domain into a secret and name it in ${SECRET_REF_PLACEHOLDER}`,
         ),
       ),
-      ...findOptionFaults('cifs', others, OPTIONS(), false, REMEDIES),
+      ...findOptionFaults('cifs', others, CIFS_OPTION_RULES(), false, CIFS_OPTION_REMEDIES),
     ]
   },
 
@@ -84,10 +121,10 @@ export const cifs: VolumeKind = {
 
   openTree(context) {
     const { secrets, request } = context
-    const options = [...listCifsGroupOptions(context), ...POWERLESS]
-    const secretFile = chooseCredentials(secrets, request.mountOptions)
-    if (!secretFile) return mountRemote(context, options, {})
-    return mountRemote(context, [...options, `credentials=${SECRET_FILE}`], { secretFile })
+    const options = [...listCifsGroupOptions(context), ...UNPRIVILEGED_MOUNT_OPTIONS]
+    const secretFile = chooseCifsCredentials(secrets, request.mountOptions)
+    if (!secretFile) return mountRemoteSource(context, options, {})
+    return mountRemoteSource(context, [...options, `credentials=${SECRET_FILE}`], { secretFile })
   },
 }
 
@@ -100,14 +137,14 @@ function listCifsGroupOptions({ group, request: { mountOptions } }: MountContext
     throw new Refusal(createOptionFault('secret', 'mountOptions', reason, 'leave one of them out'))
   }
   const written = new Set(mountOptions.map(parseOptionName))
-  return (cifs.groupOptions?.(group) ?? []).filter((option) => !written.has(parseOptionName(option)))
+  return (cifsKind.groupOptions?.(group) ?? []).filter((option) => !written.has(parseOptionName(option)))
 }
 
-const WITHOUT_CREDENTIALS = /^(guest|sec=(krb5i?|none))$/
+const NO_CREDENTIALS_OPTION_FORM = /^(guest|sec=(krb5i?|none))$/
 
-function chooseCredentials(secrets: Secrets, mountOptions: readonly string[]): Uint8Array | undefined {
-  const without = mountOptions.find((option) => WITHOUT_CREDENTIALS.test(option))
-  const credentials = formatCredentials(secrets)
+function chooseCifsCredentials(secrets: Secrets, mountOptions: readonly string[]): Uint8Array | undefined {
+  const without = mountOptions.find((option) => NO_CREDENTIALS_OPTION_FORM.test(option))
+  const credentials = formatCifsCredentials(secrets)
   if (credentials && (without === 'guest' || without === 'sec=none')) {
     const reason = `has ${without}, but a secret has a username`
     throw new Refusal(createOptionFault('secret', 'mountOptions', reason, 'leave one of them out'))
@@ -125,17 +162,17 @@ function chooseCredentials(secrets: Secrets, mountOptions: readonly string[]): U
 }
 
 /** mount.cifs: MAX_USERNAME_SIZE, MOUNT_PASSWD_SIZE (of what it makes of a password), MAX_DOMAIN_SIZE. Bytes. */
-const MAX_BYTES = { username: 256, password: 512, domain: 256 } as const
-type Key = keyof typeof MAX_BYTES
-const CREDENTIAL_KEYS = Object.keys(MAX_BYTES) as Key[]
-const COMMA = 0x2c
+const MAX_CREDENTIAL_BYTES = { username: 256, password: 512, domain: 256 } as const
+type CredentialKey = keyof typeof MAX_CREDENTIAL_BYTES
+const CREDENTIAL_KEYS = Object.keys(MAX_CREDENTIAL_BYTES) as CredentialKey[]
+const COMMA_BYTE = 0x2c
 
 /**
  * Formats the credentials file of mount.cifs(8), which reads each value byte by byte up to the newline.
  * @returns undefined if the secret has no credentials
  * @throws {Refusal} naming the key of a value that the format cannot carry, never the value
  */
-export function formatCredentials(secrets: Secrets): Uint8Array | undefined {
+export function formatCifsCredentials(secrets: Secrets): Uint8Array | undefined {
   const given = CREDENTIAL_KEYS.map((key) => ({ key, value: secrets.get(key) }))
   if (given.every(({ value }) => value === undefined)) return undefined
   const faults = given.flatMap(({ key, value }) => findCredentialFault(key, value) ?? [])
@@ -145,7 +182,7 @@ export function formatCredentials(secrets: Secrets): Uint8Array | undefined {
   )
 }
 
-function findCredentialFault(key: Key, value: Uint8Array | undefined): Fault | undefined {
+function findCredentialFault(key: CredentialKey, value: Uint8Array | undefined): Fault | undefined {
   const createKeyFault = (what: string, remedy: string) =>
     createFault('secret', `the secret's "${key}" ${what}`, remedy)
   if (value === undefined)
@@ -157,10 +194,10 @@ function findCredentialFault(key: Key, value: Uint8Array | undefined): Fault | u
   // mount.cifs doubles the commas of a password for the kernel; in another value a comma would begin a mount option.
   if (has(',') && key !== 'password')
     return createKeyFault('has a comma, which mount.cifs cannot pass on', 'write it without')
-  const length = value.length + value.filter((byte) => byte === COMMA).length
-  if (length >= MAX_BYTES[key]) {
+  const length = value.length + value.filter((byte) => byte === COMMA_BYTE).length
+  if (length >= MAX_CREDENTIAL_BYTES[key]) {
     const counted = key === 'password' ? ', a comma counted twice' : ''
-    return createKeyFault('is too long', `mount.cifs takes ${MAX_BYTES[key] - 1} bytes${counted}`)
+    return createKeyFault('is too long', `mount.cifs takes ${MAX_CREDENTIAL_BYTES[key] - 1} bytes${counted}`)
   }
   return length === 0 && key === 'username' ? createKeyFault('is empty', 'write the name of a user') : undefined
 }

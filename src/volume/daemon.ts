@@ -3,25 +3,34 @@ import { RDONLY } from '../kernel/mount-table/mount-flags.ts'
 import { isMounted, type MountPoint, queryPoint, statPoint } from '../kernel/mount-table/mount-point.ts'
 import { GUARD_OPTIONS, hasGuard } from '../kernel/mount-table/mountinfo.ts'
 import { isLocalMount, RESPONSE_TIMEOUT_MS } from '../kernel/mount-table/responsiveness.ts'
-import { findDaemonProcesses, findStagingDirectory, type MountRecord, mountRecords } from '../state/mount-record.ts'
+import {
+  findDaemonProcesses,
+  findDaemonStagingDirectory,
+  type MountRecord,
+  mountRecords,
+} from '../state/mount-record.ts'
 import { type Session, warnOnFailure } from '../state/session.ts'
-import { findKind } from './index.ts'
-import { formatStagedMount, killStaged } from './kind/staged.ts'
+import { findVolumeKind } from './index.ts'
+import { formatStagedMountPath, killStagedProcesses } from './kind/staged.ts'
 
 type RecordedDaemons = Pick<MountRecord, 'daemons'>
 
 /** Finds the process that was started with a staging directory; undefined if it has ended. */
-export function findDaemon({ host, config }: Session, record: RecordedDaemons, staging: string): Daemon | undefined {
-  return host.daemons.find(formatStagedMount(config.stateDir, staging), findDaemonProcesses(record, staging))
+export function findMountDaemon(
+  { host, config }: Session,
+  record: RecordedDaemons,
+  staging: string,
+): Daemon | undefined {
+  return host.daemons.find(formatStagedMountPath(config.stateDir, staging), findDaemonProcesses(record, staging))
 }
 
 /** Ends the daemon and all processes that were started for its staging directory. */
-export function endDaemon({ host, config }: Session, record: RecordedDaemons, staging: string): void {
-  killStaged(host, config.stateDir, staging, findDaemonProcesses(record, staging))
+export function endMountDaemon({ host, config }: Session, record: RecordedDaemons, staging: string): void {
+  killStagedProcesses(host, config.stateDir, staging, findDaemonProcesses(record, staging))
 }
 
 /** Whether SIGSTOP or a debugger stopped the daemon. */
-export function isStopped(daemon: Daemon | undefined): boolean {
+export function isDaemonStopped(daemon: Daemon | undefined): boolean {
   return daemon?.state === 'T' || daemon?.state === 't'
 }
 
@@ -30,7 +39,7 @@ export function isStopped(daemon: Daemon | undefined): boolean {
  * daemon, which may hang. An unresponsive server may recover.
  * @returns the stat, and the reason if the mount's health is unknown
  */
-export async function statServed(
+export async function statServedMount(
   session: Session,
   point: MountPoint,
   record: MountRecord | undefined,
@@ -38,9 +47,9 @@ export async function statServed(
   const { host } = session
   const there = statPoint(host, point)
   if (there === undefined || there === 'broken') return { stat: there }
-  const staging = record && there.mountRoot ? findStagingDirectory(record, there.mountId) : undefined
-  if (record && staging !== undefined && findDaemon(session, record, staging)) return { stat: there }
-  if (there.mountRoot && (await isUnresponsive(session, point, record))) {
+  const staging = record && there.mountRoot ? findDaemonStagingDirectory(record, there.mountId) : undefined
+  if (record && staging !== undefined && findMountDaemon(session, record, staging)) return { stat: there }
+  if (there.mountRoot && (await isMountUnresponsive(session, point, record))) {
     // A mount that is not recorded can be replaced even if it does not respond.
     const isRecorded = record !== undefined && String(there.mountId) === record.mounted?.mountId
     return isRecorded
@@ -51,10 +60,14 @@ export async function statServed(
   return { stat: queryPoint(host, point, staging !== undefined) }
 }
 
-async function isUnresponsive({ host }: Session, point: MountPoint, record: MountRecord | undefined): Promise<boolean> {
+async function isMountUnresponsive(
+  { host }: Session,
+  point: MountPoint,
+  record: MountRecord | undefined,
+): Promise<boolean> {
   const { parent, name, path } = point
   const { mountId, device } = host.inodes.statMountPoint(parent, name)
-  const isText = record !== undefined && findKind(record.request.fsType)?.root === 'text'
+  const isText = record !== undefined && findVolumeKind(record.request.fsType)?.root === 'text'
   if (!isText && (hasDisk(device) || isLocalMount(host, mountId, path))) return false
   return !(await host.daemons.answers(parent, name, RESPONSE_TIMEOUT_MS, `mount ${mountId}`))
 }
@@ -72,9 +85,9 @@ export async function findHangingDaemon(
   const { host, config } = session
   const there = record && statPoint(host, point)
   if (!record || there === undefined || there === 'broken' || !there.mountRoot) return undefined
-  const staging = findStagingDirectory(record, there.mountId)
+  const staging = findDaemonStagingDirectory(record, there.mountId)
   if (staging === undefined) {
-    if (await isUnresponsive(session, point, record)) {
+    if (await isMountUnresponsive(session, point, record)) {
       session.warn(
         'its server does not respond: the kernel may wait for it, with what it has not written yet',
         'unmount-forced',
@@ -82,7 +95,7 @@ export async function findHangingDaemon(
     }
     return undefined
   }
-  const stopped = isStopped(findDaemon(session, record, staging))
+  const stopped = isDaemonStopped(findMountDaemon(session, record, staging))
   const patience = stopped ? RESPONSE_TIMEOUT_MS : config.helperTimeoutSeconds * 1000
   if (await host.daemons.answers(point.parent, point.name, patience)) return undefined
   session.warn(
@@ -95,16 +108,20 @@ export async function findHangingDaemon(
 }
 
 /** Ends a daemon that hangs, before its mount is replaced. */
-export async function endHanging(session: Session, point: MountPoint, record: MountRecord | undefined): Promise<void> {
+export async function endHangingDaemon(
+  session: Session,
+  point: MountPoint,
+  record: MountRecord | undefined,
+): Promise<void> {
   const staging = await findHangingDaemon(session, point, record)
-  if (record && staging !== undefined) endDaemon(session, record, staging)
+  if (record && staging !== undefined) endMountDaemon(session, record, staging)
 }
 
 /**
  * Attaches an empty read-only tmpfs beneath a daemon's mount. After that mount is removed, by any process, a pod that starts
  * on the directory cannot write to the node's disk. Modes would not stop root.
  */
-export function putGuard(host: Host, point: MountPoint): void {
+export function attachGuardMount(host: Host, point: MountPoint): void {
   const { inodes, mounts } = host
   const hasMount = isMounted(statPoint(host, point))
   if (hasMount && hasGuard(host, point.path)) return
@@ -122,15 +139,15 @@ export function putGuard(host: Host, point: MountPoint): void {
  * Ends stopped daemons, which never notice that their mount is gone. Any other daemon may have data to write.
  * @returns the staging directories of daemons that continue
  */
-export function endStopped(
+export function endStoppedDaemons(
   session: Session,
   record: Pick<MountRecord, 'staging' | 'replacedDaemons' | 'daemons'>,
 ): string[] {
   const { staging, replacedDaemons } = record
   return [...replacedDaemons, ...(staging === undefined ? [] : [staging])].filter((name) => {
-    const daemon = findDaemon(session, record, name)
-    if (isStopped(daemon)) endDaemon(session, record, name)
-    return daemon !== undefined && !isStopped(daemon)
+    const daemon = findMountDaemon(session, record, name)
+    if (isDaemonStopped(daemon)) endMountDaemon(session, record, name)
+    return daemon !== undefined && !isDaemonStopped(daemon)
   })
 }
 
@@ -138,12 +155,12 @@ export function endStopped(
  * Ends the stopped daemons of replaced mounts, which would never end. Any other daemon serves the files that containers
  * have open in the old mount, and ends with the last of them.
  */
-export function endReplaced(session: Session, path: string): void {
+export function endReplacedDaemons(session: Session, path: string): void {
   // A failure is only logged: the mount is attached, and the next call retries.
   warnOnFailure(session, 'daemons of what was mounted before', () => {
     const record = mountRecords.read(session, path)
     if (!record) return
-    const left = endStopped(session, { ...record, staging: undefined })
+    const left = endStoppedDaemons(session, { ...record, staging: undefined })
     if (left.length === record.replacedDaemons.length && record.replaces === undefined) return
     // The replaced mount is gone, and kernels before 6.8 may reuse its id for another mount.
     mountRecords.write(session, { ...record, replaces: undefined, replacedDaemons: left })

@@ -5,7 +5,7 @@ import { isKubeletMountPath } from '../kernel/mount-table/kubelet-volume.ts'
 import { resolveTreeLocation, type TreeLocation } from '../kernel/mount-table/tree-location.ts'
 import { mountRecords, type SourceFacts } from '../state/mount-record.ts'
 import type { Session } from '../state/session.ts'
-import { computeTextVolume, resolveVolumeIdentity } from '../state/volume-identity.ts'
+import { computeTextVolumeId, resolveVolumeIdentity } from '../state/volume-identity.ts'
 import type { OpenedSource, VolumeKind } from './kind/kind.ts'
 import { createStagingName } from './kind/staged.ts'
 
@@ -25,7 +25,7 @@ export function readSourceView(
 ): SourceView {
   const unknown = { root: undefined, volume: undefined, isDirectory: true }
   if (source === undefined) {
-    const volume = root === 'text' ? computeTextVolume(request) : undefined
+    const volume = root === 'text' ? computeTextVolumeId(request) : undefined
     return { ...unknown, volume, path: formatSource(request.source) ?? '' }
   }
   const { handle, stat, path } = source
@@ -137,7 +137,7 @@ export function createDetachedTree(
     /** The volume's identity; undefined if the volume ends with its mount. */
     get volume(): string | undefined {
       if (!kind.persistent) return undefined
-      if (kind.root === 'text') return computeTextVolume(request)
+      if (kind.root === 'text') return computeTextVolumeId(request)
       volume ??= resolveVolumeIdentity(session, this.handle, host.inodes.stat(this.handle))
       return volume
     },

@@ -29,7 +29,7 @@ export const isBlockDevice = ({ mode }: Stat) => (mode & FILE_TYPE) === BLOCK_DE
  * device: two would write to the image from separate caches, and corrupt it.
  * @throws {Refusal}
  */
-export async function openDevice(
+export async function openMountableDevice(
   host: Host,
   source: string,
   { handle, stat }: OpenedSource,
@@ -50,25 +50,30 @@ export async function openDevice(
   }
   using _ = await acquireNodeLock({ host, config: { stateDir } }, 'loop')
   const shown = quoteValue(source)
-  return findSharedLoop(host, shown, handle, readOnly) ?? attachImage(host, shown, handle, readOnly)
+  return findSharedLoopDevice(host, shown, handle, readOnly) ?? attachImageToLoop(host, shown, handle, readOnly)
 }
 
-function findSharedLoop({ blocks, inodes }: Host, shown: string, image: Handle, readOnly: boolean): Handle | undefined {
+function findSharedLoopDevice(
+  { blocks, inodes }: Host,
+  shown: string,
+  image: Handle,
+  readOnly: boolean,
+): Handle | undefined {
   const loop = blocks.loopOf(image)
   if (loop === undefined) return undefined
   return useOrClose(inodes, loop.device, (device) => {
     if (loop.isWhole && (readOnly || !loop.isReadOnly)) return device
     const name = blocks.nameOf(device)
     const [reason, remedy] = loop.isWhole
-      ? [`image ${shown} is in use read-only (${name}), so it cannot be mounted for writing`, READ_ONLY_REMEDY]
+      ? [`image ${shown} is in use read-only (${name}), so it cannot be mounted for writing`, IMAGE_READ_ONLY_REMEDY]
       : [`a part of image ${shown} is in use (${name}), and a second device would destroy it`, 'detach that one first']
     throw Refusal.of('disk-busy', reason, remedy)
   })
 }
 
-const READ_ONLY_REMEDY = 'set readOnly, or wait until that use ends'
+const IMAGE_READ_ONLY_REMEDY = 'set readOnly, or wait until that use ends'
 
-function attachImage({ blocks }: Host, shown: string, image: Handle, readOnly: boolean): Handle {
+function attachImageToLoop({ blocks }: Host, shown: string, image: Handle, readOnly: boolean): Handle {
   return refuseOnErrno(
     () => blocks.attachLoop(image, readOnly),
     (words, code) => ({
@@ -93,7 +98,7 @@ function attachImage({ blocks }: Host, shown: string, image: Handle, readOnly: b
 }
 
 /** Magic numbers of disk contents (blkid(8) has many more). */
-const CONTENT_MAGICS: readonly { what: string; at: number; bytes: string }[] = [
+const DISK_CONTENT_MAGICS: readonly { what: string; at: number; bytes: string }[] = [
   { what: 'ext4', at: 0x438, bytes: '\x53\xef' },
   { what: 'xfs', at: 0, bytes: 'XFSB' },
   { what: 'btrfs', at: 0x10040, bytes: '_BHRfS_M' },
@@ -103,12 +108,12 @@ const CONTENT_MAGICS: readonly { what: string; at: number; bytes: string }[] = [
   { what: 'a part of an LVM volume group', at: 536, bytes: 'LVM2 001' },
   { what: 'a partition table', at: 512, bytes: 'EFI PART' },
 ]
-const FIRST_BYTES = 0x10100
+const DISK_HEADER_BYTES = 0x10100
 
 /** @throws {Refusal} if a device contains another file system or format than the requested one */
-export function refuseOtherContent({ host, device, fsType, shown }: MountableDisk): void {
-  const start = Buffer.from(host.blocks.start(device, FIRST_BYTES)).toString('latin1')
-  const found = CONTENT_MAGICS.filter(({ at, bytes }) => start.startsWith(bytes, at)).map(({ what }) => what)
+export function refuseOtherDiskContent({ host, device, fsType, shown }: MountableDisk): void {
+  const start = Buffer.from(host.blocks.start(device, DISK_HEADER_BYTES)).toString('latin1')
+  const found = DISK_CONTENT_MAGICS.filter(({ at, bytes }) => start.startsWith(bytes, at)).map(({ what }) => what)
   if (found.includes(fsType)) return
   const [content] = found
   if (content !== undefined)
@@ -129,7 +134,7 @@ export function listDiskMounts({ host, device }: MountableDisk): MountRow[] {
  * A file system that is already mounted is shared by all mounts: with the options and the content of the first.
  * @throws {Refusal} if the node itself mounted it
  */
-export function refuseMountedByNode(disk: MountableDisk, isVolume: (path: string) => boolean): void {
+export function refuseDiskMountedByNode(disk: MountableDisk, isVolume: (path: string) => boolean): void {
   const there = listDiskMounts(disk)
   const [first] = there
   if (first === undefined || there.some(({ mountPoint }) => isVolume(mountPoint))) return
@@ -142,25 +147,25 @@ export function refuseMountedByNode(disk: MountableDisk, isVolume: (path: string
 }
 
 const BTRFS_UUID_OFFSET = 0x10020
-const UUID_SIZE = 16
+const BTRFS_UUID_BYTES = 16
 
 /**
  * Since Linux 6.7 a btrfs whose UUID is already mounted gets a temporary one while it is mounted: its records would not
  * match at the next mount.
  * @throws {Refusal}
  */
-export function refuseTwin({ host, device, fsType, shown }: MountableDisk, tree: Handle): void {
+export function refuseDuplicateBtrfsUuid({ host, device, fsType, shown }: MountableDisk, tree: Handle): void {
   if (fsType !== 'btrfs') return
-  const start = Buffer.from(host.blocks.start(device, FIRST_BYTES))
-  const uuid = start.subarray(BTRFS_UUID_OFFSET, BTRFS_UUID_OFFSET + UUID_SIZE)
-  if (!mayHaveUuid(host.inodes.fileSystemId(tree), uuid)) throw new Refusal(createTwinFault(shown))
+  const start = Buffer.from(host.blocks.start(device, DISK_HEADER_BYTES))
+  const uuid = start.subarray(BTRFS_UUID_OFFSET, BTRFS_UUID_OFFSET + BTRFS_UUID_BYTES)
+  if (!mayHaveUuid(host.inodes.fileSystemId(tree), uuid)) throw new Refusal(createDuplicateUuidFault(shown))
 }
 
 /** Both remedies for a copy of an xfs: only a UUID of its own gives it records of its own. */
-const COPY_OF_XFS =
+const XFS_COPY_REMEDIES =
   ' ("nouuid" if it is a copy of one that is mounted, with ownership "idmap" or "none"; for a walk give the copy a new UUID with "xfs_admin -U generate" instead)'
 
-const createTwinFault = (shown: string, words = '') =>
+const createDuplicateUuidFault = (shown: string, words = '') =>
   createFault(
     'identity-twice',
     `source ${shown} has the UUID of a file system that is mounted`,
@@ -171,7 +176,7 @@ const createTwinFault = (shown: string, words = '') =>
  * Mounts, and explains an error of the kernel to the pod's author.
  * @throws {Refusal} or, for an error without an explanation, the system error
  */
-export function explainMount(disk: MountableDisk, create: () => Handle): Handle {
+export function explainDiskMountErrors(disk: MountableDisk, create: () => Handle): Handle {
   const { fsType } = disk
   const source = `source ${disk.shown}`
   return refuseOnErrno(create, (message) => {
@@ -190,18 +195,18 @@ export function explainMount(disk: MountableDisk, create: () => Handle): Handle 
         `${source} is damaged`,
         `check it with fsck.${fsType} while it is not mounted ${words}`,
       ),
-      EEXIST: createTwinFault(disk.shown, ` ${words}`),
-      EBUSY: createBusyFault(disk, words),
+      EEXIST: createDuplicateUuidFault(disk.shown, ` ${words}`),
+      EBUSY: createDiskBusyFault(disk, words),
       'EINVAL ENOENT': createFault(
         'disk-content',
         `the kernel does not mount ${source}`,
-        `check the mountOptions${fsType === 'xfs' ? COPY_OF_XFS : ''}, and the ${fsType} on it; its log (dmesg) may say more ${words}`,
+        `check the mountOptions${fsType === 'xfs' ? XFS_COPY_REMEDIES : ''}, and the ${fsType} on it; its log (dmesg) may say more ${words}`,
       ),
     }
   })
 }
 
-function createBusyFault(disk: MountableDisk, words: string): Fault {
+function createDiskBusyFault(disk: MountableDisk, words: string): Fault {
   const [there] = listDiskMounts(disk)
   if (there === undefined) {
     const reason = `source ${disk.shown} is in use on this node, by swap, LVM, RAID, another container, or a mount of another kind`

@@ -18,29 +18,29 @@ import {
 import { openSubPath } from '../kernel/path/open-sub-path.ts'
 import { retryUntilDefined } from '../kernel/waiting.ts'
 import {
-  explainMount,
+  explainDiskMountErrors,
   isBlockDevice,
   listDiskMounts,
   type MountableDisk,
-  openDevice,
-  refuseMountedByNode,
-  refuseOtherContent,
-  refuseTwin,
+  openMountableDevice,
+  refuseDiskMountedByNode,
+  refuseDuplicateBtrfsUuid,
+  refuseOtherDiskContent,
 } from './disk-device.ts'
 import type { OpenedSource, VolumeKind } from './kind/kind.ts'
 import {
+  createLazyOptionRules,
   createMountOptionsFault,
-  createRulesOnce,
-  filterOwnOptions,
+  createValueRule,
+  createWordRules,
+  filterFileSystemOptions,
   findOptionFaults,
   type OptionRules,
   parseOptionName,
-  rule,
-  words,
 } from './kind/options.ts'
-import { findSourceFaults, getNodePath, openNode, openWithoutLinks } from './kind/source-path.ts'
+import { findSourceFaults, getNodeSourcePath, openNodeSource, openSourceWithoutLinks } from './kind/source-path.ts'
 
-interface DiskRules {
+interface DiskKindRules {
   name: string
   /** Permitted options. None of them names another device, stops the node at an error, or affects other parts of it. */
   options: () => OptionRules
@@ -52,13 +52,13 @@ interface DiskRules {
 }
 
 /** mount(8), ext4(5), xfs(5), btrfs(5) */
-const DISK_RULES: readonly DiskRules[] = [
+const DISK_KIND_RULES: readonly DiskKindRules[] = [
   {
     name: 'ext4',
-    options: createRulesOnce(() => [
-      rule('data=journal', /ordered|journal/),
-      rule('errors=remount-ro', /remount-ro|continue/),
-      ...words('discard', 'noload'),
+    options: createLazyOptionRules(() => [
+      createValueRule('data=journal', /ordered|journal/),
+      createValueRule('errors=remount-ro', /remount-ro|continue/),
+      ...createWordRules('discard', 'noload'),
     ]),
     withoutLog: 'noload',
     // Without the option the disk's superblock chooses the reaction to an error, which may be a panic.
@@ -66,25 +66,25 @@ const DISK_RULES: readonly DiskRules[] = [
   },
   {
     name: 'xfs',
-    options: createRulesOnce(() => words('nouuid', 'noquota', 'discard', 'norecovery')),
+    options: createLazyOptionRules(() => createWordRules('nouuid', 'noquota', 'discard', 'norecovery')),
     withoutLog: 'norecovery',
   },
   {
     name: 'btrfs',
-    options: createRulesOnce(() => [
-      rule('subvol=data', /\/?[^/]+(\/[^/]+)*/),
-      rule('subvolid=256', /[1-9][0-9]{0,17}/),
-      rule('compress=zstd', /(no|zlib|lzo|zstd)(:[0-9]{1,2})?/),
-      rule('rescue=nologreplay', /nologreplay/),
-      ...words('discard'),
+    options: createLazyOptionRules(() => [
+      createValueRule('subvol=data', /\/?[^/]+(\/[^/]+)*/),
+      createValueRule('subvolid=256', /[1-9][0-9]{0,17}/),
+      createValueRule('compress=zstd', /(no|zlib|lzo|zstd)(:[0-9]{1,2})?/),
+      createValueRule('rescue=nologreplay', /nologreplay/),
+      ...createWordRules('discard'),
     ]),
     withoutLog: 'rescue=nologreplay',
   },
-  { name: 'squashfs', options: createRulesOnce(() => []), isReadOnly: true },
+  { name: 'squashfs', options: createLazyOptionRules(() => []), isReadOnly: true },
 ]
 
 /** A file system on a disk of the node, or in an image file. */
-function createDiskKind(rules: DiskRules): VolumeKind {
+function createDiskKind(rules: DiskKindRules): VolumeKind {
   return {
     name: rules.name,
     isDisk: true,
@@ -95,27 +95,27 @@ function createDiskKind(rules: DiskRules): VolumeKind {
     faults: (request, config) => [
       ...findSourceFaults(request, config, 'block device or image file'),
       ...findOptionFaults(rules.name, request.mountOptions, rules.options()),
-      ...findWriteFaults(rules, request),
+      ...findDiskWriteFaults(rules, request),
     ],
-    openSource: (host, { source }) => openBlockSource(host, source),
+    openSource: (host, { source }) => openDiskSource(host, source),
     async openTree({ host, request, source, stateDir, isVolume }) {
       if (source === undefined) throw new Error(`no source for ${request.directory}`)
       const readOnly = request.readOnly || rules.isReadOnly === true
-      const path = getNodePath(request.source)
-      const device = await openDevice(host, path, source, readOnly, stateDir)
+      const path = getNodeSourcePath(request.source)
+      const device = await openMountableDevice(host, path, source, readOnly, stateDir)
       using _device = deferClose(host.inodes, device)
       const disk = { host, device, fsType: rules.name, shown: quoteValue(path) }
-      refuseOtherContent(disk)
-      refuseMountedByNode(disk, isVolume)
-      const tree = await mountDevice(disk, listFsOptions(rules, request), readOnly)
+      refuseOtherDiskContent(disk)
+      refuseDiskMountedByNode(disk, isVolume)
+      const tree = await mountDiskDevice(disk, listFileSystemOptions(rules, request), readOnly)
       using _tree = deferClose(host.inodes, tree)
-      refuseTwin(disk, tree)
+      refuseDuplicateBtrfsUuid(disk, tree)
       return request.subPath === undefined ? host.inodes.duplicate(tree) : cloneSubPath(host, tree, request.subPath)
     },
   }
 }
 
-function findWriteFaults(rules: DiskRules, { mountOptions, readOnly }: KindRequest): Fault[] {
+function findDiskWriteFaults(rules: DiskKindRules, { mountOptions, readOnly }: KindRequest): Fault[] {
   if (rules.isReadOnly && mountOptions.includes('rw')) {
     return [createMountOptionsFault('has rw', `${rules.name} is always read-only, leave it out`)]
   }
@@ -125,14 +125,14 @@ function findWriteFaults(rules: DiskRules, { mountOptions, readOnly }: KindReque
   ]
 }
 
-function listFsOptions({ always }: DiskRules, { mountOptions }: KindRequest): string[] {
-  const options = filterOwnOptions(mountOptions)
+function listFileSystemOptions({ always }: DiskKindRules, { mountOptions }: KindRequest): string[] {
+  const options = filterFileSystemOptions(mountOptions)
   const isGiven = always === undefined || options.some((option) => parseOptionName(option) === parseOptionName(always))
   return isGiven ? options : [...options, always]
 }
 
 /** Mounts read-only if requested. If the file system is already mounted for writing, only the mount is read-only. */
-async function mountDevice(disk: MountableDisk, options: readonly string[], readOnly: boolean): Promise<Handle> {
+async function mountDiskDevice(disk: MountableDisk, options: readonly string[], readOnly: boolean): Promise<Handle> {
   const { host, device, fsType } = disk
   const create = (more: string[]) => host.mounts.createTree(fsType, [...options, ...more], device)
   const attempt = () => {
@@ -144,7 +144,7 @@ async function mountDevice(disk: MountableDisk, options: readonly string[], read
     }
   }
   // The check after an unmount may claim the device at this moment.
-  const until = performance.now() + MAX_CLAIM_MS
+  const until = performance.now() + MAX_DISK_CLAIM_MS
   const isHeldExclusively = (error: unknown) =>
     errorCode(error) === 'EBUSY' && performance.now() < until && listDiskMounts(disk).length === 0
   const result = await retryUntilDefined(() => {
@@ -154,13 +154,13 @@ async function mountDevice(disk: MountableDisk, options: readonly string[], read
       return isHeldExclusively(error) ? undefined : { error }
     }
   })
-  return explainMount(disk, () => {
+  return explainDiskMountErrors(disk, () => {
     if ('error' in result) throw result.error
     return result.tree
   })
 }
 
-const MAX_CLAIM_MS = 100
+const MAX_DISK_CLAIM_MS = 100
 
 /** Clones a part of a detached mount, which the kernel permits since Linux 6.15. */
 function cloneSubPath({ inodes, mounts }: Host, tree: Handle, subPath: string): Handle {
@@ -185,19 +185,19 @@ function cloneSubPath({ inodes, mounts }: Host, tree: Handle, subPath: string): 
   )
 }
 
-export const disks: readonly VolumeKind[] = DISK_RULES.map(createDiskKind)
+export const diskKinds: readonly VolumeKind[] = DISK_KIND_RULES.map(createDiskKind)
 
-const UDEV_NAME = /^\/dev\/(disk\/[^/]+|mapper)\/[^/]+$/
-const WRITABLE_BY_OTHERS = 0o022
+const UDEV_LINK_FORM = /^\/dev\/(disk\/[^/]+|mapper)\/[^/]+$/
+const OTHERS_WRITE_MODE_BITS = 0o022
 
 /**
  * Opens a block device's node or an image file by a path without links. Only udev's own links are followed.
  * @throws {Refusal}
  */
-function openBlockSource(host: Host, requestedSource: Source): OpenedSource {
-  const source = getNodePath(requestedSource)
-  const path = UDEV_NAME.test(source) ? resolveDeviceName(host, source) : source
-  return openNode(host, path, {
+function openDiskSource(host: Host, requestedSource: Source): OpenedSource {
+  const source = getNodeSourcePath(requestedSource)
+  const path = UDEV_LINK_FORM.test(source) ? resolveUdevLink(host, source) : source
+  return openNodeSource(host, path, {
     remedy: 'attach the disk, or create the image file',
     fault(stat) {
       if ((stat.mode & FILE_TYPE) === REGULAR) return undefined
@@ -210,11 +210,11 @@ function openBlockSource(host: Host, requestedSource: Source): OpenedSource {
 }
 
 /** Resolves a link of udev's. Returns the path itself if it is no link or missing: the later open reports that. */
-function resolveDeviceName(host: Host, source: string): string {
+function resolveUdevLink(host: Host, source: string): string {
   const { inodes } = host
   const slash = source.lastIndexOf('/')
   const above = source.slice(0, slash)
-  const directory = openWithoutLinks(host, above, { remedy: 'attach the disk' })
+  const directory = openSourceWithoutLinks(host, above, { remedy: 'attach the disk' })
   using _directory = deferClose(inodes, directory)
   const link = tolerateErrno('ENOENT ENOTDIR ENAMETOOLONG', () =>
     inodes.openEntry(directory, Buffer.from(source.slice(slash + 1))),
@@ -226,7 +226,7 @@ function resolveDeviceName(host: Host, source: string): string {
   const holder = inodes.stat(directory)
   const target = resolve(above, Buffer.from(inodes.readLink(link)).toString())
   const isDevice = target.startsWith('/dev/') && !target.startsWith('/dev/shm/')
-  if (isDevice && uid === 0 && holder.uid === 0 && (holder.mode & WRITABLE_BY_OTHERS) === 0) return target
+  if (isDevice && uid === 0 && holder.uid === 0 && (holder.mode & OTHERS_WRITE_MODE_BITS) === 0) return target
   throw Refusal.of(
     'disk-type',
     `source ${quoteValue(source)} is a link that is not udev's, or leads out of /dev`,

@@ -3,16 +3,16 @@ import { formatSource, type Source } from '../config/source.ts'
 import { type Fault, SECRET_REF_PLACEHOLDER } from '../errors/fault.ts'
 import { quoteValue, Refusal } from '../errors/refusal.ts'
 import {
-  createRulesOnce,
-  NUMBER,
+  createLazyOptionRules,
+  createValueRule,
+  createWordRules,
+  DECIMAL_NUMBER_FORM,
   type OptionRule,
   type OptionRules,
   parseOptionName,
-  rule,
-  words,
 } from './kind/options.ts'
 import { createSourceFault } from './kind/source-path.ts'
-import type { Stage } from './kind/staged.ts'
+import type { MountStage } from './kind/staged.ts'
 
 // The server resolves the links of its path, so the path is only text here. A leading "-" would be an option.
 const SSHFS_SOURCE_FORM =
@@ -46,7 +46,7 @@ const SSHFS_FIXED_OPTIONS = [
 /** With these options ssh detects an unresponsive server. Otherwise it would wait longer than the mount exists. */
 const SSHFS_DEFAULT_OPTIONS = ['ConnectTimeout=30', 'ServerAliveInterval=15', 'ServerAliveCountMax=3']
 
-export const SSH_KEYS = ['ssh-privatekey', 'password', 'known_hosts'] as const
+export const SSH_SECRET_KEYS = ['ssh-privatekey', 'password', 'known_hosts'] as const
 
 interface SshLogin {
   options: string[]
@@ -58,7 +58,7 @@ interface SshLogin {
 export function createSshLogin(
   secrets: Secrets,
   mountOptions: readonly string[],
-  { put }: Pick<Stage, 'put'>,
+  { put }: Pick<MountStage, 'put'>,
 ): SshLogin {
   const given = new Set(mountOptions.map(parseOptionName))
   const options = [
@@ -85,34 +85,34 @@ export function createSshLogin(
     throw Refusal.of('secret', 'the secret "password" has a line break or a NUL, which sshfs cannot read', 'remove it')
   }
   if (hosts) options.push(`UserKnownHostsFile=${put('known_hosts', hosts)}`, 'GlobalKnownHostsFile=/dev/null')
-  if (key) options.push(`IdentityFile=${put('key', endWithNewline(key))}`, 'BatchMode=yes')
+  if (key) options.push(`IdentityFile=${put('key', appendMissingNewline(key))}`, 'BatchMode=yes')
   else options.push('IdentityFile=none', 'PubkeyAuthentication=no', 'password_stdin')
-  return { options, args: ['-F', '/dev/null'], input: password && endWithNewline(password) }
+  return { options, args: ['-F', '/dev/null'], input: password && appendMissingNewline(password) }
 }
 
 /** ssh rejects a key whose last line has no newline, and reads a password up to its newline. */
-function endWithNewline(bytes: Uint8Array): Uint8Array {
+function appendMissingNewline(bytes: Uint8Array): Uint8Array {
   return bytes.at(-1) === 0x0a ? bytes : Buffer.concat([bytes, Buffer.from('\n')])
 }
 
-const SECONDS_FORM = /[0-9]{1,9}(?:\.[0-9]{1,6})?/
-const YES_OR_NO = /yes|no/
+const SECONDS_VALUE_FORM = /[0-9]{1,9}(?:\.[0-9]{1,6})?/
+const YES_OR_NO_FORM = /yes|no/
 
 /** Marks an option that changes a user's identity or permission bits: the node's configuration must name it. */
-function markRisky([name, plain]: readonly [string, OptionRule]): readonly [string, OptionRule] {
+function markOptionRisky([name, plain]: readonly [string, OptionRule]): readonly [string, OptionRule] {
   return [name, { ...plain, isRisky: true }]
 }
 
 /** Options of libfuse itself, for every program (mount.fuse3(8)). */
-const GENERIC = createRulesOnce(() => [
-  markRisky(rule('uid=1000', NUMBER)),
-  rule('gid=1000', NUMBER),
-  markRisky(rule('umask=007', /[0-7]{3,4}/)),
-  rule('attr_timeout=1.0', SECONDS_FORM),
-  rule('entry_timeout=1.0', SECONDS_FORM),
-  rule('negative_timeout=0', SECONDS_FORM),
-  rule('max_read=131072', NUMBER),
-  ...words('kernel_cache', 'auto_cache', 'noauto_cache', 'direct_io', 'noforget', 'hard_remove'),
+const LIBFUSE_OPTION_RULES = createLazyOptionRules(() => [
+  markOptionRisky(createValueRule('uid=1000', DECIMAL_NUMBER_FORM)),
+  createValueRule('gid=1000', DECIMAL_NUMBER_FORM),
+  markOptionRisky(createValueRule('umask=007', /[0-7]{3,4}/)),
+  createValueRule('attr_timeout=1.0', SECONDS_VALUE_FORM),
+  createValueRule('entry_timeout=1.0', SECONDS_VALUE_FORM),
+  createValueRule('negative_timeout=0', SECONDS_VALUE_FORM),
+  createValueRule('max_read=131072', DECIMAL_NUMBER_FORM),
+  ...createWordRules('kernel_cache', 'auto_cache', 'noauto_cache', 'direct_io', 'noforget', 'hard_remove'),
 ])
 
 interface FuseProgram {
@@ -126,38 +126,47 @@ interface FuseProgram {
   login?: typeof createSshLogin
 }
 
-const SSHFS: FuseProgram = {
+const SSHFS_PROGRAM: FuseProgram = {
   sourceFaults: findSshSourceFaults,
   login: createSshLogin,
   // sshfs(1). Not here: ssh_command, sftp_server, directport, delay_connect, idmap=file, and all files of ssh's.
-  options: createRulesOnce(() => [
-    rule('port=22', /[1-9][0-9]{0,4}/),
-    rule('ServerAliveInterval=15', NUMBER),
-    rule('ServerAliveCountMax=3', NUMBER),
-    rule('ConnectTimeout=10', NUMBER),
-    rule('Compression=yes', YES_OR_NO),
-    rule('compression=yes', YES_OR_NO),
-    rule('dir_cache=yes', YES_OR_NO),
-    rule('dcache_timeout=20', NUMBER),
-    rule('idmap=user', /none|user/),
-    rule('max_conns=4', /[1-9][0-9]?/),
-    ...words('reconnect', 'follow_symlinks', 'transform_symlinks', 'disable_hardlink', 'no_readahead', 'sshfs_sync'),
+  options: createLazyOptionRules(() => [
+    createValueRule('port=22', /[1-9][0-9]{0,4}/),
+    createValueRule('ServerAliveInterval=15', DECIMAL_NUMBER_FORM),
+    createValueRule('ServerAliveCountMax=3', DECIMAL_NUMBER_FORM),
+    createValueRule('ConnectTimeout=10', DECIMAL_NUMBER_FORM),
+    createValueRule('Compression=yes', YES_OR_NO_FORM),
+    createValueRule('compression=yes', YES_OR_NO_FORM),
+    createValueRule('dir_cache=yes', YES_OR_NO_FORM),
+    createValueRule('dcache_timeout=20', DECIMAL_NUMBER_FORM),
+    createValueRule('idmap=user', /none|user/),
+    createValueRule('max_conns=4', /[1-9][0-9]?/),
+    ...createWordRules(
+      'reconnect',
+      'follow_symlinks',
+      'transform_symlinks',
+      'disable_hardlink',
+      'no_readahead',
+      'sshfs_sync',
+    ),
   ]),
 }
 
-const BINDFS: FuseProgram = {
+const BINDFS_PROGRAM: FuseProgram = {
   // bindfs(1). Not here: resolve-symlinks, which leads out of the source; map-passwd and map-group, which are files.
-  options: createRulesOnce(() => [
-    markRisky(rule('force-user=1000', NUMBER)),
-    rule('force-group=1000', NUMBER),
-    markRisky(rule('perms=u=rwX:g=rX', /[0-7]{3,4}|[ugoarwxXstdDF=+:-]{1,80}/)),
-    markRisky(rule('map=1000/2000:@100/@200', /@?[0-9]{1,10}\/@?[0-9]{1,10}(?::@?[0-9]{1,10}\/@?[0-9]{1,10})*/)),
-    markRisky(rule('create-for-user=1000', NUMBER)),
-    markRisky(rule('create-for-group=1000', NUMBER)),
-    markRisky(rule('create-with-perms=u=rw:g=r', /[0-7]{3,4}|[ugoarwxXstdDF=+:-]{1,80}/)),
-    ...words('create-as-user').map(markRisky),
-    ...words('chown-ignore', 'chgrp-ignore', 'chmod-ignore', 'xattr-none', 'delete-deny'),
-    ...words('rename-deny', 'hide-hard-links', 'multithreaded'),
+  options: createLazyOptionRules(() => [
+    markOptionRisky(createValueRule('force-user=1000', DECIMAL_NUMBER_FORM)),
+    createValueRule('force-group=1000', DECIMAL_NUMBER_FORM),
+    markOptionRisky(createValueRule('perms=u=rwX:g=rX', /[0-7]{3,4}|[ugoarwxXstdDF=+:-]{1,80}/)),
+    markOptionRisky(
+      createValueRule('map=1000/2000:@100/@200', /@?[0-9]{1,10}\/@?[0-9]{1,10}(?::@?[0-9]{1,10}\/@?[0-9]{1,10})*/),
+    ),
+    markOptionRisky(createValueRule('create-for-user=1000', DECIMAL_NUMBER_FORM)),
+    markOptionRisky(createValueRule('create-for-group=1000', DECIMAL_NUMBER_FORM)),
+    markOptionRisky(createValueRule('create-with-perms=u=rw:g=r', /[0-7]{3,4}|[ugoarwxXstdDF=+:-]{1,80}/)),
+    ...createWordRules('create-as-user').map(markOptionRisky),
+    ...createWordRules('chown-ignore', 'chgrp-ignore', 'chmod-ignore', 'xattr-none', 'delete-deny'),
+    ...createWordRules('rename-deny', 'hide-hard-links', 'multithreaded'),
   ]),
 }
 
@@ -165,13 +174,13 @@ const BINDFS: FuseProgram = {
  * Programs whose safe options modekeep lists: the node's configuration can only remove some. The key is the fsType without
  * the prefix `fuse.`.
  */
-export const PROGRAMS: ReadonlyMap<string, FuseProgram> = new Map([
-  ['sshfs', SSHFS],
-  ['bindfs', BINDFS],
-  ['squashfuse', { options: createRulesOnce(() => [rule('offset=4096', NUMBER)]) }],
+export const FUSE_PROGRAMS: ReadonlyMap<string, FuseProgram> = new Map([
+  ['sshfs', SSHFS_PROGRAM],
+  ['bindfs', BINDFS_PROGRAM],
+  ['squashfuse', { options: createLazyOptionRules(() => [createValueRule('offset=4096', DECIMAL_NUMBER_FORM)]) }],
 ])
 
 /** Returns a program's option rules. A program without an entry also takes the options that a rule of the node names. */
-export function readFuseRules(program: string): OptionRules {
-  return new Map([...GENERIC(), ...(PROGRAMS.get(program)?.options() ?? [])])
+export function getFuseOptionRules(program: string): OptionRules {
+  return new Map([...LIBFUSE_OPTION_RULES(), ...(FUSE_PROGRAMS.get(program)?.options() ?? [])])
 }

@@ -6,18 +6,18 @@ import { createOptionFault, type Fault } from '../errors/fault.ts'
 import { quoteValue, Refusal } from '../errors/refusal.ts'
 import { SECRET_FILE } from '../kernel/helpers.ts'
 import { DIRECTORY, FILE_TYPE, REGULAR } from '../kernel/host.ts'
-import { PROGRAMS, readFuseRules, SSH_KEYS } from './fuse-programs.ts'
+import { FUSE_PROGRAMS, getFuseOptionRules, SSH_SECRET_KEYS } from './fuse-programs.ts'
 import type { MountContext, VolumeKind } from './kind/kind.ts'
-import { createSubPathFault, filterOwnOptions, findOptionFaults, parseOptionName } from './kind/options.ts'
-import { createSourceFault, findPathFaults, openNode, type SourceRequirement } from './kind/source-path.ts'
-import { mountStaged, type Stage } from './kind/staged.ts'
+import { createSubPathFault, filterFileSystemOptions, findOptionFaults, parseOptionName } from './kind/options.ts'
+import { createSourceFault, findSourcePathFaults, openNodeSource, type SourceRequirement } from './kind/source-path.ts'
+import { type MountStage, mountOnStage } from './kind/staged.ts'
 
-const FS_TYPE = /^fuse\.([a-z0-9][a-z0-9._-]*)$/
+const FUSE_FS_TYPE_FORM = /^fuse\.([a-z0-9][a-z0-9._-]*)$/
 
 /** The kernel checks modes for all users. Otherwise each process of the pod would have the access of the daemon, root. */
-const FIXED_OPTIONS = ['allow_other', 'default_permissions']
+const FUSE_FIXED_OPTIONS = ['allow_other', 'default_permissions']
 
-const A_DIRECTORY_OR_FILE: SourceRequirement = {
+const DIRECTORY_OR_FILE_REQUIREMENT: SourceRequirement = {
   // A FIFO, a socket or a device is refused.
   fault: ({ mode }) =>
     [DIRECTORY, REGULAR].includes(mode & FILE_TYPE) ? undefined : 'is neither a directory nor a file: name one',
@@ -25,34 +25,35 @@ const A_DIRECTORY_OR_FILE: SourceRequirement = {
 
 /** Finds the kind of a FUSE program of the node by its fsType, such as `fuse.sshfs`. Undefined for any other fsType. */
 export function findFuseKind(name: string): VolumeKind | undefined {
-  const [, program] = FS_TYPE.exec(name) ?? []
+  const [, program] = FUSE_FS_TYPE_FORM.exec(name) ?? []
   if (program === undefined) return undefined
-  const known = PROGRAMS.get(program)
+  const known = FUSE_PROGRAMS.get(program)
   return {
     name,
     persistent: true,
     walk: 'its daemon decides about groups',
     root: 'text',
     hasDaemon: true,
-    ...(known?.login && { usesSecrets: true, secretKeys: SSH_KEYS }),
+    ...(known?.login && { usesSecrets: true, secretKeys: SSH_SECRET_KEYS }),
     ...(known === undefined && { takesAny: true, usesSecrets: true, secretKeys: 'by rule' }),
     groupOptions: listFuseGroupOptions,
-    optionRules: () => readFuseRules(program),
+    optionRules: () => getFuseOptionRules(program),
 
     faults({ source, subPath, mountOptions }, config) {
       const faults = known?.sourceFaults?.(source) ?? findFuseSourceFaults(source, known !== undefined, config)
       if (subPath !== undefined) {
         faults.push(createSubPathFault(subPath, `${name} has none, name the directory in "source"`))
       }
-      return [...faults, ...findOptionFaults(name, mountOptions, readFuseRules(program), known === undefined)]
+      return [...faults, ...findOptionFaults(name, mountOptions, getFuseOptionRules(program), known === undefined)]
     },
 
     openSource(host, { source }) {
       const path = getSourcePath(source)
-      return path === undefined ? undefined : openNode(host, path, A_DIRECTORY_OR_FILE)
+      return path === undefined ? undefined : openNodeSource(host, path, DIRECTORY_OR_FILE_REQUIREMENT)
     },
 
-    openTree: (context) => mountStaged(context, (directory, stage) => startProgram(program, context, directory, stage)),
+    openTree: (context) =>
+      mountOnStage(context, (directory, stage) => startFuseProgram(program, context, directory, stage)),
   }
 }
 
@@ -60,7 +61,7 @@ export function findFuseKind(name: string): VolumeKind | undefined {
 function findFuseSourceFaults(source: Source, isLocal: boolean, config: NodeConfig): Fault[] {
   const text = formatSource(source)
   // Other kinds take two leading slashes as a share; a program of the node does not.
-  if (text?.startsWith('/')) return findPathFaults(text, config)
+  if (text?.startsWith('/')) return findSourcePathFaults(text, config)
   if (isLocal) return [createSourceFault('names no path of this node', 'write what the program is to show')]
   if (text === undefined) return [createSourceFault('is missing', 'write what the program is to show')]
   // The program would take a leading "-" as an option, and ".." could lead out of the permitted source.
@@ -73,18 +74,18 @@ function findFuseSourceFaults(source: Source, isLocal: boolean, config: NodeConf
   ]
 }
 
-async function startProgram(
+async function startFuseProgram(
   program: string,
   { host, request, source, group, secrets, timeoutSeconds, warn }: MountContext,
   directory: string,
-  stage: Stage,
+  stage: MountStage,
 ): Promise<void> {
   const { mountOptions, readOnly, fsGroup, secretKeys = {} } = request
-  const known = PROGRAMS.get(program)
+  const known = FUSE_PROGRAMS.get(program)
   const login = known?.login?.(secrets, mountOptions, stage)
   const delivered = known === undefined ? deliverSecrets(secrets, secretKeys, mountOptions, stage) : undefined
   const text = formatSource(request.source) ?? ''
-  const own = filterOwnOptions(mountOptions)
+  const own = filterFileSystemOptions(mountOptions)
   const taken = new Set(own.map(parseOptionName))
   // Permission bits are added only with "grant".
   const isWanted = (name: string) => !taken.has(name) && (fsGroup.access === 'grant' || name !== 'umask')
@@ -92,7 +93,7 @@ async function startProgram(
   // The mount table shows fsname: without it, it would show the path in the staging directory.
   const isNamed = source !== undefined && known !== undefined && !/[,\\]/.test(text)
   const options = [
-    ...FIXED_OPTIONS,
+    ...FUSE_FIXED_OPTIONS,
     ...(readOnly ? ['ro'] : []),
     ...own,
     ...groupOptions.filter((option) => isWanted(parseOptionName(option))),
@@ -133,7 +134,7 @@ function deliverSecrets(
   secrets: Secrets,
   secretKeys: SecretKeys,
   mountOptions: readonly string[],
-  { put }: Pick<Stage, 'put'>,
+  { put }: Pick<MountStage, 'put'>,
 ): DeliveredSecrets {
   const written = new Set(mountOptions.map(parseOptionName))
   const delivered: DeliveredSecrets = { options: [], environment: {} }
@@ -142,7 +143,7 @@ function deliverSecrets(
     if (delivery === undefined)
       throw Refusal.of('secret', `the Secret has ${quoteValue(key)}, which no rule names`, 'remove the key')
     if ('variable' in delivery) {
-      delivered.environment[delivery.variable] = decodeVariable(key, value)
+      delivered.environment[delivery.variable] = decodeSecretVariable(key, value)
       continue
     }
     const { option, keep } = delivery
@@ -157,7 +158,7 @@ function deliverSecrets(
   return delivered
 }
 
-function decodeVariable(key: string, value: Uint8Array): string {
+function decodeSecretVariable(key: string, value: Uint8Array): string {
   try {
     const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(value)
     if (!text.includes('\0')) return text

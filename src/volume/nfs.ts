@@ -3,39 +3,63 @@ import { createFault } from '../errors/fault.ts'
 import { type Handle, refuseOnErrno, useOrClose } from '../kernel/host.ts'
 import type { MountContext, VolumeKind } from './kind/kind.ts'
 import {
-  choices,
-  createRulesOnce,
-  FSTAB_REMEDIES,
+  createChoiceRules,
+  createLazyOptionRules,
+  createNumberRules,
+  createSecurityRules,
+  createWordRules,
+  FSTAB_OPTION_REMEDIES,
   findOptionFaults,
-  numbers,
+  markValuesToName,
   type OptionRemedies,
   parseOptionName,
-  security,
-  withNamed,
-  words,
 } from './kind/options.ts'
-import { findRemoteFaults } from './kind/source-path.ts'
-import { mountRemote, POWERLESS } from './kind/staged.ts'
+import { findRemoteSourceFaults } from './kind/source-path.ts'
+import { mountRemoteSource, UNPRIVILEGED_MOUNT_OPTIONS } from './kind/staged.ts'
 
-const VERSIONS = ['4.2', '4.1', '4.0', '4', '3']
-const TRANSPORTS = ['tcp', 'tcp6', 'udp', 'udp6', 'rdma']
+const NFS_VERSIONS = ['4.2', '4.1', '4.0', '4', '3']
+const NFS_TRANSPORTS = ['tcp', 'tcp6', 'udp', 'udp6', 'rdma']
 
 /** Options of nfs(5), without bg, which delays a mount, and without those that name a server other than the source. */
-const OPTIONS = createRulesOnce(() => [
-  ...choices({ vers: VERSIONS, nfsvers: VERSIONS, minorversion: ['0', '1', '2'] }),
-  ...choices({ proto: TRANSPORTS, mountproto: TRANSPORTS, mountvers: ['3'] }),
-  ...security('sys', 'krb5', 'krb5i', 'krb5p', 'none'),
+const NFS_OPTION_RULES = createLazyOptionRules(() => [
+  ...createChoiceRules({ vers: NFS_VERSIONS, nfsvers: NFS_VERSIONS, minorversion: ['0', '1', '2'] }),
+  ...createChoiceRules({ proto: NFS_TRANSPORTS, mountproto: NFS_TRANSPORTS, mountvers: ['3'] }),
+  ...createSecurityRules('sys', 'krb5', 'krb5i', 'krb5p', 'none'),
   // The server identifies this node by its certificate with mtls.
-  ...withNamed(['mtls'], choices({ xprtsec: ['none', 'tls', 'mtls'] })),
-  ...choices({ lookupcache: ['all', 'none', 'pos', 'positive'], local_lock: ['none', 'all', 'flock', 'posix'] }),
-  ...words('hard', 'soft', 'softreval', 'softerr', 'lock', 'nolock', 'cto', 'nocto', 'acl', 'noacl', 'ac', 'noac'),
-  ...words('rdirplus', 'nordirplus', 'sharecache', 'nosharecache', 'resvport', 'noresvport', 'fsc', 'nofsc'),
-  ...numbers({ port: 2049, mountport: 20048, timeo: 600, retrans: 2, rsize: 1048576, wsize: 1048576, nconnect: 4 }),
-  ...numbers({ actimeo: 30, acregmin: 3, acregmax: 60, acdirmin: 30, acdirmax: 60, max_connect: 1 }),
+  ...markValuesToName(['mtls'], createChoiceRules({ xprtsec: ['none', 'tls', 'mtls'] })),
+  ...createChoiceRules({
+    lookupcache: ['all', 'none', 'pos', 'positive'],
+    local_lock: ['none', 'all', 'flock', 'posix'],
+  }),
+  ...createWordRules(
+    'hard',
+    'soft',
+    'softreval',
+    'softerr',
+    'lock',
+    'nolock',
+    'cto',
+    'nocto',
+    'acl',
+    'noacl',
+    'ac',
+    'noac',
+  ),
+  ...createWordRules('rdirplus', 'nordirplus', 'sharecache', 'nosharecache', 'resvport', 'noresvport', 'fsc', 'nofsc'),
+  ...createNumberRules({
+    port: 2049,
+    mountport: 20048,
+    timeo: 600,
+    retrans: 2,
+    rsize: 1048576,
+    wsize: 1048576,
+    nconnect: 4,
+  }),
+  ...createNumberRules({ actimeo: 30, acregmin: 3, acregmax: 60, acdirmin: 30, acdirmax: 60, max_connect: 1 }),
 ])
 
-const REMEDIES: OptionRemedies = new Map([
-  ...FSTAB_REMEDIES,
+const NFS_OPTION_REMEDIES: OptionRemedies = new Map([
+  ...FSTAB_OPTION_REMEDIES,
   ['tcp', 'instead of tcp write proto=tcp'],
   ['udp', 'instead of udp write proto=udp'],
   ['rdma', 'instead of rdma write proto=rdma'],
@@ -46,10 +70,10 @@ const REMEDIES: OptionRemedies = new Map([
   ['fg', 'leave fg out, as every mount is made in the foreground'],
 ])
 
-export const nfs: VolumeKind = createNfsKind('nfs')
+export const nfsKind: VolumeKind = createNfsKind('nfs')
 
 /** An export that is mounted with version 4 only. */
-export const nfs4: VolumeKind = createNfsKind('nfs4')
+export const nfs4Kind: VolumeKind = createNfsKind('nfs4')
 
 function createNfsKind(name: 'nfs' | 'nfs4'): VolumeKind {
   return {
@@ -58,11 +82,11 @@ function createNfsKind(name: 'nfs' | 'nfs4'): VolumeKind {
     walk: true,
     root: 'text',
     isRemote: true,
-    optionRules: OPTIONS,
+    optionRules: NFS_OPTION_RULES,
 
     faults: (request) => [
-      ...findRemoteFaults(request, 'export'),
-      ...findOptionFaults(name, request.mountOptions, OPTIONS(), false, REMEDIES),
+      ...findRemoteSourceFaults(request, 'export'),
+      ...findOptionFaults(name, request.mountOptions, NFS_OPTION_RULES(), false, NFS_OPTION_REMEDIES),
     ],
 
     async openTree(context) {
@@ -71,9 +95,11 @@ function createNfsKind(name: 'nfs' | 'nfs4'): VolumeKind {
       const flavour = request.mountOptions.some((option) => parseOptionName(option) === 'sec') ? [] : ['sec=sys']
       // Kubelet retries by itself and reports the reason: mount.nfs would retry for two minutes without a message.
       // Version 3 needs rpc.statd(8), which mount.nfs starts for the whole node.
-      const tree = await mountRemote(context, [...POWERLESS, 'retry=0', ...flavour], { leavesDaemon: true })
+      const tree = await mountRemoteSource(context, [...UNPRIVILEGED_MOUNT_OPTIONS, 'retry=0', ...flavour], {
+        leavesDaemon: true,
+      })
       return useOrClose(host.inodes, tree, () => {
-        refuseSquashed(context, tree)
+        refuseSquashedRoot(context, tree)
         return tree
       })
     },
@@ -84,7 +110,7 @@ function createNfsKind(name: 'nfs' | 'nfs4'): VolumeKind {
  * Refuses a server that squashes root, because a walk would fail at every inode. The check is a chown of the root to its
  * current group, which changes only its ctime, as the walk will. No call without an effect shows the squashed identity.
  */
-function refuseSquashed({ host: { inodes }, request }: MountContext, tree: Handle): void {
+function refuseSquashedRoot({ host: { inodes }, request }: MountContext, tree: Handle): void {
   const { ownership, readOnly, source, fsGroup } = request
   const { groupId } = fsGroup
   if (groupId === undefined || readOnly || (ownership !== 'walk' && ownership !== 'auto')) return

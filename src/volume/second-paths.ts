@@ -14,11 +14,11 @@ import {
 } from '../kernel/mount-table/tree-location.ts'
 import { hasMountRecord } from '../state/mount-record.ts'
 import type { Session } from '../state/session.ts'
-import { holdsOwnRecords } from './kind/source-path.ts'
+import { isPathOverlappingRecords } from './kind/source-path.ts'
 
 /** Kubelet's directories in which kubelet and CSI drivers mount (kubernetes pkg/kubelet/config/defaults.go). */
 const KUBELET_MOUNT_DIRECTORIES = ['pods', 'plugins']
-const KUBELET_MOUNT =
+const KUBELET_MOUNT_FORM =
   /\/pods\/[^/]+\/(volumes|volume-subpaths|volumeDevices|plugins)\/|\/plugins\/kubernetes\.io\/|\/kubelet\/(pods|plugins)\//
 
 /**
@@ -31,11 +31,11 @@ export function isInternalMount(
   { mountPoint }: Pick<MountRow, 'mountPoint'>,
   kubeletDirectory?: string,
 ): boolean {
-  if (KUBELET_MOUNT.test(mountPoint) || isBelowKubelet(mountPoint, kubeletDirectory)) return true
-  return holdsOwnRecords(mountPoint, session.config) || hasMountRecord(session, mountPoint)
+  if (KUBELET_MOUNT_FORM.test(mountPoint) || isMountBelowKubelet(mountPoint, kubeletDirectory)) return true
+  return isPathOverlappingRecords(mountPoint, session.config) || hasMountRecord(session, mountPoint)
 }
 
-function isBelowKubelet(mountPoint: string, directory: string | undefined): boolean {
+function isMountBelowKubelet(mountPoint: string, directory: string | undefined): boolean {
   if (directory === undefined) return false
   return KUBELET_MOUNT_DIRECTORIES.some((name) => mountPoint.startsWith(`${toPathPrefix(directory)}/${name}/`))
 }
@@ -50,7 +50,7 @@ interface NamedSource {
   rules: readonly Pick<Rule, 'sources'>[]
 }
 
-interface OtherPath {
+interface OtherSourcePath {
   /** A path to the root that the pod sees, or to a part of it. */
   path: string
   /** The source that a pod would request for the path. */
@@ -62,11 +62,11 @@ interface OtherPath {
  * no pod may have them as a source.
  * @throws {Refusal} for a source whose mount is not in the table any more, unless this process runs in a chroot
  */
-export function findOtherPaths(
+export function findOtherSourcePaths(
   session: Session,
   table: TableSnapshot,
   { handle, path: requested, kubeletDirectory, rules }: NamedSource,
-): OtherPath[] {
+): OtherSourcePath[] {
   const shown = createHandleLocationFinder(session.host, table)(handle)
   if (shown === undefined) {
     // The table of a chroot lists the mounts below its root, and not the one that the root lies on.

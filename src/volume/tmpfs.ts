@@ -4,35 +4,35 @@ import { quoteValue, Refusal } from '../errors/refusal.ts'
 import { SystemError } from '../kernel/host.ts'
 import type { VolumeKind } from './kind/kind.ts'
 import {
+  createLazyOptionRules,
   createMountOptionsFault,
-  createRulesOnce,
-  filterOwnOptions,
-  findFreshFaults,
+  createValueRule,
+  DECIMAL_NUMBER_FORM,
+  filterFileSystemOptions,
+  findFreshVolumeFaults,
   findOptionFaults,
-  NUMBER,
   parseOptionName,
-  rule,
 } from './kind/options.ts'
 
 /** tmpfs(5) */
-const OPTIONS = createRulesOnce(() => [
-  rule('size=64m', /[1-9][0-9]{0,14}[kmg]?/i),
-  rule('nr_inodes=10k', /[1-9][0-9]{0,11}[kmg]?/i),
-  rule('mode=0770', /[0-7]{3,4}/),
-  rule('uid=1000', NUMBER),
-  rule('gid=1000', NUMBER),
+const TMPFS_OPTION_RULES = createLazyOptionRules(() => [
+  createValueRule('size=64m', /[1-9][0-9]{0,14}[kmg]?/i),
+  createValueRule('nr_inodes=10k', /[1-9][0-9]{0,11}[kmg]?/i),
+  createValueRule('mode=0770', /[0-7]{3,4}/),
+  createValueRule('uid=1000', DECIMAL_NUMBER_FORM),
+  createValueRule('gid=1000', DECIMAL_NUMBER_FORM),
 ])
 
 /** An inode takes about this much of the node's memory, which `size` does not limit (mm/shmem.c). */
-const BYTES_PER_INODE = 1024
+const TMPFS_BYTES_PER_INODE = 1024
 
-function computeLimits(tmpfsMaxSize: string): { size: number; nr_inodes: number } {
+function computeTmpfsLimits(tmpfsMaxSize: string): { size: number; nr_inodes: number } {
   const size = parseSize(tmpfsMaxSize) ?? 0
-  return { size, nr_inodes: Math.floor(size / BYTES_PER_INODE) }
+  return { size, nr_inodes: Math.floor(size / TMPFS_BYTES_PER_INODE) }
 }
 
-function findSizeFaults(options: readonly string[], { tmpfsMaxSize }: NodeConfig): Fault[] {
-  const limits = computeLimits(tmpfsMaxSize)
+function findTmpfsSizeFaults(options: readonly string[], { tmpfsMaxSize }: NodeConfig): Fault[] {
+  const limits = computeTmpfsLimits(tmpfsMaxSize)
   const remedy = `have tmpfsMaxSize ("${tmpfsMaxSize}") raised in the node's modekeep configuration`
   return options.flatMap((option) => {
     const name = parseOptionName(option)
@@ -50,30 +50,30 @@ function findSizeFaults(options: readonly string[], { tmpfsMaxSize }: NodeConfig
 }
 
 /** Adds the node's limits where the pod set none: the kernel's defaults are half of the node's memory for each tmpfs. */
-function addLimits(options: readonly string[], tmpfsMaxSize: string): string[] {
-  const limits = Object.entries(computeLimits(tmpfsMaxSize))
+function addTmpfsLimits(options: readonly string[], tmpfsMaxSize: string): string[] {
+  const limits = Object.entries(computeTmpfsLimits(tmpfsMaxSize))
   const missing = limits.filter(([name]) => !options.some((option) => parseOptionName(option) === name))
   return [...options, ...missing.map(([name, most]) => `${name}=${most}`)]
 }
 
 /** A new, empty file system in memory, which ends with its mount. */
-export const tmpfs: VolumeKind = {
+export const tmpfsKind: VolumeKind = {
   name: 'tmpfs',
   hasNoSource: true,
   persistent: false,
   walk: true,
   root: 'file system',
-  optionRules: OPTIONS,
+  optionRules: TMPFS_OPTION_RULES,
 
   faults: (request, config) => [
-    ...findOptionFaults('tmpfs', request.mountOptions, OPTIONS()),
-    ...findSizeFaults(request.mountOptions, config),
-    ...findFreshFaults('tmpfs', request),
+    ...findOptionFaults('tmpfs', request.mountOptions, TMPFS_OPTION_RULES()),
+    ...findTmpfsSizeFaults(request.mountOptions, config),
+    ...findFreshVolumeFaults('tmpfs', request),
   ],
 
   openTree({ host, request: { mountOptions }, tmpfsMaxSize }) {
     try {
-      return host.mounts.createTree('tmpfs', addLimits(filterOwnOptions(mountOptions), tmpfsMaxSize))
+      return host.mounts.createTree('tmpfs', addTmpfsLimits(filterFileSystemOptions(mountOptions), tmpfsMaxSize))
     } catch (error) {
       // A context that failed once returns EBUSY from then on: the kernel's own message names the cause.
       const refused =

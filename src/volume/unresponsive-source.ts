@@ -15,16 +15,20 @@ import type { Session } from '../state/session.ts'
 
 type SourceRequest = Pick<MountRequest, 'source' | 'subPath'>
 
-export type IsUnresponsive = (record: { request: SourceRequest }) => Promise<boolean>
+export type UnresponsiveSourceCheck = (record: { request: SourceRequest }) => Promise<boolean>
 
 /** Creates a check whether a server or a daemon on the path to a source does not respond. */
-export const createSourceCheck = (session: LookupCaller): IsUnresponsive => checkPath(createUnresponsiveCheck(session))
+export const createUnresponsiveSourceCheck = (session: LookupCaller): UnresponsiveSourceCheck =>
+  createRequestPathCheck(createUnresponsiveCheck(session))
 
-/** Like `createSourceCheck`, for one source. Reads the mount table only if the path is not on a local file system. */
-export const createSingleSourceCheck = (session: LookupCaller): IsUnresponsive =>
-  checkPath((path) => isUnresponsivePath(session, path))
+/**
+ * Like `createUnresponsiveSourceCheck`, for one source. Reads the mount table only if the path is not on a local file
+ * system.
+ */
+export const createOneUnresponsiveSourceCheck = (session: LookupCaller): UnresponsiveSourceCheck =>
+  createRequestPathCheck((path) => isUnresponsivePath(session, path))
 
-function checkPath(isUnresponsiveAt: (path: string) => Promise<boolean>): IsUnresponsive {
+function createRequestPathCheck(isUnresponsiveAt: (path: string) => Promise<boolean>): UnresponsiveSourceCheck {
   return async ({ request }) => {
     const path = resolveRequestPath(request)
     return path !== undefined && (await isUnresponsiveAt(path))
@@ -35,7 +39,7 @@ function checkPath(isUnresponsiveAt: (path: string) => Promise<boolean>): IsUnre
  * Must be called before a source is opened.
  * @throws {Refusal} if its server or its daemon does not respond
  */
-export async function assertResponsive(session: LookupCaller, request: SourceRequest): Promise<void> {
+export async function assertSourceResponsive(session: LookupCaller, request: SourceRequest): Promise<void> {
   const path = resolveRequestPath(request)
   const within = request.subPath === undefined ? undefined : getSourcePath(request.source)
   if (path === undefined || !(await isUnresponsivePath(session, path, within))) return
@@ -49,12 +53,12 @@ export function isLocalSource(host: Host, request: SourceRequest): boolean {
 }
 
 /** Whether a mount, or a check of its volume, needs a server or daemon that may never respond, so it must be isolated. */
-export function needsIsolation(session: Session, request: SourceRequest & Pick<MountRequest, 'fsType'>): boolean {
-  return !session.mayHang && (isRemoteType(request.fsType) || readsRemoteSource(session, request))
+export function needsIsolatedMount(session: Session, request: SourceRequest & Pick<MountRequest, 'fsType'>): boolean {
+  return !session.mayHang && (isRemoteType(request.fsType) || isSourceCheckRemote(session, request))
 }
 
 /** Whether a check of the source, including links below it, needs a server or a daemon. */
-export function readsRemoteSource({ host, mayHang }: Session, request: SourceRequest): boolean {
+export function isSourceCheckRemote({ host, mayHang }: Session, request: SourceRequest): boolean {
   if (mayHang) return false
   if (!isLocalSource(host, request)) return true
   const within = request.subPath === undefined ? undefined : getSourcePath(request.source)

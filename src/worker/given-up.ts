@@ -2,9 +2,9 @@ import type { NodeConfig } from '../config/defaults.ts'
 import { createFault, type Fault } from '../errors/fault.ts'
 import { quoteValue, Refusal } from '../errors/refusal.ts'
 import { mountRecords } from '../state/mount-record.ts'
-import { givenUpWalks } from '../state/process-records.ts'
+import { givenUpWalkRecords } from '../state/process-records.ts'
 import type { GivenUpProcess, Session } from '../state/session.ts'
-import { hasJournal } from '../state/volume-journal.ts'
+import { hasVolumeJournal } from '../state/volume-journal.ts'
 
 /** Fewest milliseconds that a supervisor waits for a report. */
 const MIN_SILENCE_LIMIT_MS = 5000
@@ -21,12 +21,12 @@ export function computeSilenceLimitMs({ helperTimeoutSeconds }: NodeConfig): num
 /** Records that a walk was given up; one that had only a short time is not recorded. */
 export function recordGivenUpWalk(session: Session, volume: string, { pid, seconds }: GivenUpProcess): void {
   if (seconds * 1000 < MIN_SILENCE_LIMIT_MS) return
-  givenUpWalks.write(session, { volume, pid, at: Date.now() })
+  givenUpWalkRecords.write(session, { volume, pid, at: Date.now() })
 }
 
 /** Returns the milliseconds for which a walk of the volume may report nothing; undefined: as for any other work. */
 export function computeWalkSilenceLimitMs(session: Session, volume: string): number | undefined {
-  const { at } = givenUpWalks.find(session, volume).record ?? {}
+  const { at } = givenUpWalkRecords.find(session, volume).record ?? {}
   const age = at === undefined ? RECENT_GIVEN_UP_WALK_MS : Date.now() - at
   return age >= 0 && age < RECENT_GIVEN_UP_WALK_MS ? RETRIED_WALK_SILENCE_LIMIT_MS : undefined
 }
@@ -35,7 +35,7 @@ export function computeWalkSilenceLimitMs(session: Session, volume: string): num
 export function refuseGivenUpMount(session: Session, directory: string): void {
   if (session.givenUp === undefined) return
   const { volume } = mountRecords.find(session, directory).record ?? {}
-  refuseGivenUpCall(session, volume !== undefined && hasJournal(session, volume) ? volume : undefined)
+  refuseGivenUpCall(session, volume !== undefined && hasVolumeJournal(session, volume) ? volume : undefined)
 }
 
 /** @throws {Refusal} if a process that made this call before was given up. Its walk of the volume is recorded */

@@ -7,7 +7,7 @@ import type { InodeRecord } from '../../src/ownership/inode/record.ts'
 import type { JournalRow } from '../../src/ownership/journal/copy.ts'
 import { JournalChecksums } from '../../src/ownership/journal/tables.ts'
 import { type JournalHeader, readExportedJournal, serializeExportedJournal } from '../../src/state/exported-journal.ts'
-import { listVolumes } from '../../src/state/record-directories.ts'
+import { listVolumesWithRecords } from '../../src/state/record-directories.ts'
 import { openJournal } from '../../src/state/volume-journal.ts'
 import { memoryStage, onKernelStages, type Stage } from '../helpers/stage.ts'
 import { makeTree, SIX_FILES } from '../helpers/tree.ts'
@@ -31,7 +31,7 @@ const acl = (fill: number) => new Uint8Array(44).fill(fill)
 
 /** As a walk records inodes of which two have the same ACL. */
 function recordAcls(stage: Stage): void {
-  const [volume = ''] = listVolumes(stage.session())
+  const [volume = ''] = listVolumesWithRecords(stage.session())
   using journal = openJournal(stage.session(), volume, true)
   const state = { gid: 5, mode: 0o640 }
   const record = (inode: bigint, before: Uint8Array, after: Uint8Array): InodeRecord => ({
@@ -288,7 +288,7 @@ onKernelStages('an exported journal', (open) => {
         const command = { verb: 'journal', action: 'import', file, at: undefined, isDry: false } as const
         await expect(runVerb(stage.session(), command)).rejects.toThrow(/^cannot read .*EINVAL \(no regular file\)/)
       }
-      expect(listVolumes(stage.session())).toEqual([])
+      expect(listVolumesWithRecords(stage.session())).toEqual([])
     } finally {
       stage.close()
     }

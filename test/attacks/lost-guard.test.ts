@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { linuxHost } from '../../src/kernel/linux/index.ts'
-import { listMountRecords, mountRecords } from '../../src/state/mount-record.ts'
+import { listReadableMountRecords, mountRecords } from '../../src/state/mount-record.ts'
 import { cannotServe, FuseNode } from '../helpers/fuse-node.ts'
 import { addSkipReason } from '../helpers/needs.ts'
 
@@ -15,7 +15,7 @@ describe.skipIf(cannot !== '')(addSkipReason('a FUSE mount with secrets that has
     fs.mkdirSync(source)
     expect(await node.mount('a', { 'kubernetes.io/fsType': 'fuse.bindfs', source })).toEqual({ status: 'Success' })
     const store = { host: linuxHost, config: { stateDir: node.state } }
-    for (const record of listMountRecords(store)) mountRecords.write(store, { ...record, hadSecrets: true })
+    for (const record of listReadableMountRecords(store)) mountRecords.write(store, { ...record, hadSecrets: true })
     const [directory, aside] = [node.podDirectory('a'), `${node.top}/aside`]
     fs.mkdirSync(aside)
     execFileSync('mount', ['--move', directory, aside])

@@ -6,8 +6,8 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { linuxHost } from '../../src/kernel/linux/index.ts'
 import { isRecordDirectoryBusy } from '../../src/state/lock-holders.ts'
 import { tryLockRecordDirectory } from '../../src/state/locks.ts'
-import { walkProgress } from '../../src/state/process-records.ts'
-import { listVolumes, locateMountRecords, locateVolumeRecords } from '../../src/state/record-directories.ts'
+import { walkProgressRecords } from '../../src/state/process-records.ts'
+import { listVolumesWithRecords, locateMountRecords, locateVolumeRecords } from '../../src/state/record-directories.ts'
 import { call } from '../frontends/csi/kubelet.ts'
 import { CsiNode, mounted, until } from '../frontends/csi/node.ts'
 import { cannotMount, MODEKEEP } from './modekeep.ts'
@@ -134,10 +134,10 @@ describe.skipIf(cannotMount !== '')(`the executable as a CSI driver${cannotMount
     const walk = { group: '2000', attributes: { ownership: 'walk' } }
     expect((await node.publish(2, source, walk)).code).toBe('OK')
     const store = { host: linuxHost, config: { stateDir: node.state } }
-    const [volume = ''] = listVolumes(store)
+    const [volume = ''] = listVolumesWithRecords(store)
     {
       using _ = tryLockRecordDirectory(store, locateVolumeRecords(store, volume))
-      walkProgress.write(store, { volume, pid: process.pid, at: Date.now(), visited: 70, changed: 50 })
+      walkProgressRecords.write(store, { volume, pid: process.pid, at: Date.now(), visited: 70, changed: 50 })
       expect(await node.publish(1, source, { ...walk, deadlineMs: 8000 })).toMatchObject({
         code: 'ABORTED',
         message: expect.stringContaining('(waiting for the walk of another call, inodes visited: 70, changed: 50)'),
@@ -243,7 +243,7 @@ describe.skipIf(cannotMount !== '')(`the executable as a CSI driver${cannotMount
     const walk = { group: '2000', attributes: { ownership: 'walk', restoreOnUnmount: 'true' } }
     expect((await node.publish(2, source, walk)).code).toBe('OK')
     const store = { host: linuxHost, config: { stateDir: node.state } }
-    const [volume = ''] = listVolumes(store)
+    const [volume = ''] = listVolumesWithRecords(store)
     // As long as the test has the volume, a worker that mounts it waits, and has its target.
     const lock = tryLockRecordDirectory(store, locateVolumeRecords(store, volume))
     const publishing = node.publish(1, source, walk)

@@ -9,8 +9,8 @@ import { SystemError } from '../../src/kernel/host.ts'
 import { WORKER_NAME } from '../../src/kernel/worker-process.ts'
 import { writeMetrics } from '../../src/metrics/expose.ts'
 import { collectGarbage } from '../../src/repair/garbage.ts'
-import { listMountRecords, type MountRecord, mountRecords } from '../../src/state/mount-record.ts'
-import { kinds } from '../../src/volume/index.ts'
+import { listReadableMountRecords, type MountRecord, mountRecords } from '../../src/state/mount-record.ts'
+import { volumeKindLookup } from '../../src/volume/index.ts'
 import { attachDisk, DISK_TYPES, detachDisks, listLoopDevices, makeImage } from '../helpers/disks.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 
@@ -99,7 +99,7 @@ describe.skipIf(!isRoot)(`an unmount of a file system that is in use${title}`, (
     await end(user)
     expect((await readSelectedStatus(stage.session())).mounts).toEqual([])
     expect(await stage.heal()).toMatchObject([{ state: 'orphaned', action: 'forgotten' }])
-    expect(listMountRecords(stage)).toEqual([])
+    expect(listReadableMountRecords(stage)).toEqual([])
     expect(listLoopDevices(stage.top)).toEqual([])
   })
 
@@ -108,7 +108,7 @@ describe.skipIf(!isRoot)(`an unmount of a file system that is in use${title}`, (
     await expect(stage.unmount('a')).rejects.toThrow('still in use')
     await end(user)
     expect(await stage.unmount('a')).toBeUndefined()
-    expect(listMountRecords(stage)).toEqual([])
+    expect(listReadableMountRecords(stage)).toEqual([])
   })
 
   it('waits for a worker of modekeep that ends within five seconds', async () => {
@@ -118,7 +118,7 @@ describe.skipIf(!isRoot)(`an unmount of a file system that is in use${title}`, (
     const ended = new Promise((resolve) => setTimeout(resolve, 1000)).then(() => end(worker))
     expect(await stage.unmount('a')).toBeUndefined()
     await ended
-    expect(listMountRecords(stage)).toEqual([])
+    expect(listReadableMountRecords(stage)).toEqual([])
   })
 
   it('succeeds at once if busyUnmountSeconds is 0', async () => {
@@ -173,7 +173,7 @@ describe.skipIf(!isRoot)(`an unmount of a file system that is in use${title}`, (
 
   it('fails if an earlier version recorded the mount', async () => {
     await openFile(await mountImage('a'))
-    const [record] = listMountRecords(stage)
+    const [record] = listReadableMountRecords(stage)
     const { devices: _, tableId: __, ...mounted } = record?.mounted ?? expect.unreachable()
     mountRecords.write(stage.session(), { ...(record as MountRecord), mounted })
     for (let call = 1; call < 3; call++) await expect(stage.unmount('a')).rejects.toThrow('still in use by process')
@@ -207,7 +207,7 @@ describe.skipIf(!isRoot)(`an unmount of a file system that is in use${title}`, (
     await mountImage('b')
     const user = await openFile(directory)
     expect(await stage.unmount('a')).toBeUndefined()
-    expect(listMountRecords(stage)).toHaveLength(1)
+    expect(listReadableMountRecords(stage)).toHaveLength(1)
     await expect(stage.unmount('b')).rejects.toThrow(`process ${user.pid}`)
   })
 
@@ -220,7 +220,7 @@ describe.skipIf(!isRoot)(`an unmount of a file system that is in use${title}`, (
       mount --bind "$1" "$2/data" && cd "$2" && pivot_root . old && echo && exec sleep 1000`
     await run('unshare', '--mount', '--propagation', 'private', 'sh', '-c', script, 'sh', directory, root)
     expect(await stage.unmount('a')).toBeUndefined()
-    expect(listMountRecords(stage)).toEqual([])
+    expect(listReadableMountRecords(stage)).toEqual([])
   })
 
   it('succeeds while kubelet has a copy of the mount in its own mount namespace', async () => {
@@ -250,7 +250,7 @@ describe.skipIf(!isRoot)(`an unmount of a file system that is in use${title}`, (
     fs.mkdirSync(volume, { recursive: true })
     const directory = `${volume}/mount`
     const options = JSON.stringify({ source: image, 'kubernetes.io/fsType': 'ext4' })
-    await publishVolume(stage.session(), readRequest(directory, options, stage.config, kinds))
+    await publishVolume(stage.session(), readRequest(directory, options, stage.config, volumeKindLookup))
     const user = await openFile(directory)
     for (let call = 1; call < 3; call++) {
       await expect(unpublishVolume(stage.session(), directory)).rejects.toThrow('still in use')
@@ -262,7 +262,7 @@ describe.skipIf(!isRoot)(`an unmount of a file system that is in use${title}`, (
     expect(await states()).toEqual([['busy', 'none']])
     await end(user)
     await unpublishVolume(stage.session(), directory)
-    expect(listMountRecords(stage)).toEqual([])
+    expect(listReadableMountRecords(stage)).toEqual([])
   })
 
   it('does not make a mount fail that begins during the check of the device', async () => {

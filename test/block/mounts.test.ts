@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { listMountRecords } from '../../src/state/mount-record.ts'
+import { listReadableMountRecords } from '../../src/state/mount-record.ts'
 import {
   attachDisk,
   DISK_TYPES,
@@ -37,7 +37,7 @@ describe.skipIf(!isRoot).each(DISK_TYPES)(`%s on a disk and in an image${title}`
   const onDisk = { '.': ON_DISK, one: ON_DISK, sub: ON_DISK, 'sub/two': ON_DISK }
   const read = (pod: string, file = 'one') => fs.readFileSync(`${stage.podDirectory(pod)}/${file}`, 'utf8')
   const shown = (pod: string) => groups(stage.shown(pod))
-  const given = () => listMountRecords(stage).map(({ given: { by } }) => by)
+  const given = () => listReadableMountRecords(stage).map(({ given: { by } }) => by)
 
   it('shows an image, and its loop device is removed at unmount', async () => {
     await stage.mount('a', ask())

@@ -3,7 +3,7 @@ import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { DEFAULT_CONFIG } from '../../src/config/defaults.ts'
 import { parseSource } from '../../src/config/source.ts'
-import { disks } from '../../src/volume/disk.ts'
+import { diskKinds } from '../../src/volume/disk.ts'
 import { attachDisk, createUdevLink, type DiskType, detachDisks, listLoopDevices, makeImage } from '../helpers/disks.ts'
 import { requireProgram } from '../helpers/needs.ts'
 import { rendered } from '../helpers/rendered.ts'
@@ -12,7 +12,7 @@ import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 const title = isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'
 
 function faults(fsType: DiskType, mountOptions: string[], readOnly = false) {
-  const kind = disks.find(({ name }) => name === fsType)
+  const kind = diskKinds.find(({ name }) => name === fsType)
   const request = {
     source: parseSource('/srv/image', true),
     fsType,

@@ -2,7 +2,7 @@ import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { GcDocument } from '../../src/cli/commands/gc.ts'
 import { runVerb } from '../../src/cli/commands/index.ts'
-import { listVolumes } from '../../src/state/record-directories.ts'
+import { listVolumesWithRecords } from '../../src/state/record-directories.ts'
 import { detachDisks, makeImage } from '../helpers/disks.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 
@@ -18,7 +18,7 @@ describe.skipIf(!isRoot)(`a walked image that no pod uses${title}`, () => {
     image = `${stage.top}/volumes/image`
     makeImage(image, 'ext4')
     await walk()
-    ;[volume = ''] = listVolumes(stage)
+    ;[volume = ''] = listVolumesWithRecords(stage)
   })
   afterEach(() => {
     detachDisks()

@@ -8,7 +8,7 @@ import type { CsiMessage } from '../../src/frontends/csi/messages.ts'
 import { parsePublishRequest } from '../../src/frontends/csi/publish-request.ts'
 import { parseTargetPath } from '../../src/frontends/csi/target-path.ts'
 import { parseMountDirectory } from '../../src/frontends/flexvolume/protocol.ts'
-import { kinds } from '../../src/volume/index.ts'
+import { volumeKindLookup } from '../../src/volume/index.ts'
 import { LINEAR, measureGrowth } from '../helpers/work.ts'
 
 const DIRECTORY = '/pods/p/volumes/modekeep~fs/v'
@@ -27,7 +27,7 @@ function faultsOf(run: () => void): readonly string[] {
 }
 
 const read = (options: Record<string, string>) =>
-  readRequest(DIRECTORY, JSON.stringify({ source: '/srv/a', ...options }), DEFAULT_CONFIG, kinds)
+  readRequest(DIRECTORY, JSON.stringify({ source: '/srv/a', ...options }), DEFAULT_CONFIG, volumeKindLookup)
 
 const publish = (over: Partial<CsiMessage<'NodePublishVolumeRequest'>>, more: Record<string, string> = {}) =>
   parsePublishRequest({

@@ -3,14 +3,14 @@ import { DEFAULT_CONFIG } from '../../src/config/defaults.ts'
 import { readRequest } from '../../src/config/request.ts'
 import { renderFault } from '../../src/errors/fault.ts'
 import { Refusal } from '../../src/errors/refusal.ts'
-import { kinds } from '../../src/volume/index.ts'
+import { volumeKindLookup } from '../../src/volume/index.ts'
 import { FS_GROUP, NO_FS_GROUP } from '../helpers/mount-records.ts'
 
 const DIR = '/pods/p/volumes/modekeep~fs/v'
 const CONFIG = { ...DEFAULT_CONFIG, allow: [{ sources: ['/srv/volumes/*'] }] }
 
 function read(options: Record<string, unknown> | string, config = CONFIG) {
-  return readRequest(DIR, typeof options === 'string' ? options : JSON.stringify(options), config, kinds)
+  return readRequest(DIR, typeof options === 'string' ? options : JSON.stringify(options), config, volumeKindLookup)
 }
 
 function faultsOf(options: Record<string, unknown> | string, config = CONFIG): readonly string[] {
@@ -197,7 +197,7 @@ describe('a refused request', () => {
 
   it.each([['zfs'], ['BIND'], ['afs'], ['__proto__'], [' ']])('an fsType that no kind has is refused: %j', (fsType) => {
     expect(faultsOf({ source: '/srv/volumes/data', 'kubernetes.io/fsType': fsType })).toEqual([
-      `fsType is ${JSON.stringify(fsType)}: this version mounts ${kinds.names.join(', ')} (empty means bind)`,
+      `fsType is ${JSON.stringify(fsType)}: this version mounts ${volumeKindLookup.names.join(', ')} (empty means bind)`,
     ])
   })
 
@@ -206,7 +206,7 @@ describe('a refused request', () => {
     (uid) => {
       const directory = `/var/lib/kubelet/pods/${uid}/volumes/modekeep~fs/v`
       const readAs = (more: object) =>
-        readRequest(directory, JSON.stringify({ source: '/srv/volumes/data', ...more }), CONFIG, kinds)
+        readRequest(directory, JSON.stringify({ source: '/srv/volumes/data', ...more }), CONFIG, volumeKindLookup)
       expect(readAs({ 'kubernetes.io/pod.uid': uid })).toMatchObject({ directory })
       for (const more of [{}, { 'kubernetes.io/pod.uid': '00000000-6d7e-4b5a-9f58-0c6a3c1f7b11' }]) {
         expect(() => readAs(more)).toThrow(`but the mount directory is that of pod ${uid}`)

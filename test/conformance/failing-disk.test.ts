@@ -1,7 +1,7 @@
 // What test/faults found, by name.
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { withPath } from '../../src/kernel/system-error.ts'
-import { listVolumes } from '../../src/state/record-directories.ts'
+import { listVolumesWithRecords } from '../../src/state/record-directories.ts'
 import { onEveryStage, type Stage } from '../helpers/stage.ts'
 import { makeTree } from '../helpers/tree.ts'
 
@@ -71,7 +71,7 @@ onEveryStage("a failing disk below modekeep's state directory", (open) => {
     const { files } = stage.host
     makeTree(stage.fs, `${stage.top}/volumes/two`, ['file second 0644'])
     await stage.mount('a', asked)
-    const [former = ''] = listVolumes(stage)
+    const [former = ''] = listVolumesWithRecords(stage)
     stage.host.files = { ...files, list: (path) => (path.includes(former) ? refuse(path) : files.list(path)) }
     await stage.mount('a', { source: `${stage.top}/volumes/two` })
     expect(Object.keys(stage.shown('a')).sort()).toEqual(['.', 'second'])

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import { SystemError } from '../../src/kernel/host.ts'
 import { refuseOtherNamespace } from '../../src/repair/state.ts'
 import { tryLockRecordDirectory } from '../../src/state/locks.ts'
-import { listMountRecords, mountRecords } from '../../src/state/mount-record.ts'
+import { listReadableMountRecords, mountRecords } from '../../src/state/mount-record.ts'
 import { locateMountRecords } from '../../src/state/record-directories.ts'
 import { onEveryStage, onKernelStages, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
@@ -19,7 +19,7 @@ onEveryStage('heal', (open) => {
   afterEach(() => stage.close())
 
   const names = (pod: string) => Object.keys(stage.shown(pod)).sort()
-  const records = () => listMountRecords(stage)
+  const records = () => listReadableMountRecords(stage)
   const outcomes = async (isDry = false) => (await stage.heal(isDry)).map(({ state, action }) => `${state}, ${action}`)
 
   /** As heal sees it before, with what it then does, which is done once. */
@@ -253,6 +253,6 @@ onKernelStages('heal, for deleted sources', (open) => {
     expect(found).toMatchObject({ state: 'stale', action: 'failed' })
     expect(found?.reason).toMatch(/does not exist on this node/)
     expect(names('a')).toEqual(['.', 'first'])
-    expect(listMountRecords(stage)).toHaveLength(1)
+    expect(listReadableMountRecords(stage)).toHaveLength(1)
   })
 })

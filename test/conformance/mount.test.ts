@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { withPath } from '../../src/kernel/system-error.ts'
-import { listMountRecords } from '../../src/state/mount-record.ts'
+import { listReadableMountRecords } from '../../src/state/mount-record.ts'
 import { onEveryStage, type Stage } from '../helpers/stage.ts'
 import { makeTree, modes } from '../helpers/tree.ts'
 
@@ -18,7 +18,7 @@ onEveryStage('the mount transaction', (open) => {
     ...more,
   })
   const names = (pod: string) => Object.keys(stage.shown(pod)).sort()
-  const records = () => listMountRecords(stage)
+  const records = () => listReadableMountRecords(stage)
   const stateLeft = () => stage.fs.readdirSync(`${stage.config.stateDir}/mounts`)
 
   it('shows the source with one layer for any number of calls', async () => {

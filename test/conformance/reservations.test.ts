@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { ApplyDocument } from '../../src/cli/commands/apply.ts'
 import { runVerb } from '../../src/cli/commands/index.ts'
 import type { Lock } from '../../src/kernel/host.ts'
-import { listReservations, type Reservation, reservations } from '../../src/state/process-records.ts'
+import { listReservations, type Reservation, reservationRecords } from '../../src/state/process-records.ts'
 import type { Session } from '../../src/state/session.ts'
 import { onEveryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
@@ -36,7 +36,7 @@ onEveryStage('a running call for a volume', (open) => {
   /** As another process in mid-walk of `data/sub` looks. */
   function workOnSub(more: Partial<Reservation>): void {
     const reservation = { volume: SUB, source: `${source}/sub`, group: 3000, pod: 'shop/web', directory: '/pods/web/v' }
-    reservations.write(stage, { ...reservation, ...more })
+    reservationRecords.write(stage, { ...reservation, ...more })
     stage.host.files.makeDirectory(`${stage.config.stateDir}/ownership/${SUB}`)
     atWork = stage.host.tryLock(`${stage.config.stateDir}/ownership/${SUB}/lock`)
     expect(atWork).toBeDefined()

@@ -5,7 +5,7 @@ import { runVerb } from '../../src/cli/commands/index.ts'
 import type { StatusDocument } from '../../src/cli/commands/status-document.ts'
 import { formatStatus } from '../../src/cli/commands/status-text.ts'
 import { checkRecordedVolumes } from '../../src/cli/doctor/records.ts'
-import { listVolumes } from '../../src/state/record-directories.ts'
+import { listVolumesWithRecords } from '../../src/state/record-directories.ts'
 import { splitLine } from '../helpers/line.ts'
 import { onEveryStage, type Stage } from '../helpers/stage.ts'
 import { listTree, makeTree, SIX_FILES } from '../helpers/tree.ts'
@@ -19,7 +19,7 @@ onEveryStage('a journal of an unknown format', (open) => {
     source = `${stage.top}/volumes/data`
     makeTree(stage.fs, source, SIX_FILES)
     await stage.mount('a', { ...asked(), restoreOnUnmount: 'true' })
-    const [volume = ''] = listVolumes(stage)
+    const [volume = ''] = listVolumesWithRecords(stage)
     path = `${stage.config.stateDir}/ownership/${volume}/journal.db`
     database((journal) => journal.exec('UPDATE journal SET format = 5'))
   })

@@ -7,7 +7,7 @@ import { attachClones } from '../../src/container/attach-clones.ts'
 import { readOwnRestrictions } from '../../src/container/own-volume.ts'
 import { mount } from '../../src/mount/mount.ts'
 import type { Session } from '../../src/state/session.ts'
-import { kinds } from '../../src/volume/index.ts'
+import { volumeKindLookup } from '../../src/volume/index.ts'
 import { cannotMount } from '../real-mounts/mapped-volume.ts'
 import { nodeWith, UID } from './node.ts'
 
@@ -30,7 +30,7 @@ async function nodeWithVolumes() {
   for (const directory of [own, claim]) {
     fs.mkdirSync(directory, { recursive: true })
     const options = { source: node.volume, mountOptions: 'noexec', ownership: 'none', 'kubernetes.io/pod.uid': UID }
-    await mount(session, readRequest(directory, JSON.stringify(options), config, kinds))
+    await mount(session, readRequest(directory, JSON.stringify(options), config, volumeKindLookup))
   }
   const parts = ['sub', 'file'].map((name, at) => {
     const target = `${node.pod}/volume-subpaths/v/app/${at}`

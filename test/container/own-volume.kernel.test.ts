@@ -6,7 +6,7 @@ import { attachClones } from '../../src/container/attach-clones.ts'
 import { reconcileContainers, releaseClones } from '../../src/container/container-task.ts'
 import { mount } from '../../src/mount/mount.ts'
 import { unmount } from '../../src/mount/unmount.ts'
-import { kinds } from '../../src/volume/index.ts'
+import { volumeKindLookup } from '../../src/volume/index.ts'
 import { cannotMount } from '../real-mounts/mapped-volume.ts'
 import { CONTAINER, nodeWith, UID } from './node.ts'
 import { bound, inPod, writeIds } from './pod-namespace.ts'
@@ -43,14 +43,14 @@ async function ownVolume(kind: string, more: Record<string, string> = {}) {
     ...more,
   }
   const own = { ...session, config }
-  await mount(own, readRequest(directory, JSON.stringify(options), config, kinds))
+  await mount(own, readRequest(directory, JSON.stringify(options), config, volumeKindLookup))
   writeIds(node)
   const clone = (from = directory) =>
     node.clone({ volume: 'v', destination: '/v', source: from, group: undefined, requestedBy: '', isOwn: true })
   const attach = (from?: string) => attachClones(own, node.order([clone(from)], { hasUserNamespace: true }))
   const mountAgain = (at = directory) => {
     const ofPod = { ...options, 'kubernetes.io/pod.uid': UID }
-    return mount(own, readRequest(at, JSON.stringify(ofPod), config, kinds))
+    return mount(own, readRequest(at, JSON.stringify(ofPod), config, volumeKindLookup))
   }
   return { ...node, own, directory, attach, mountAgain }
 }

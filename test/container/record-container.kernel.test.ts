@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { reconcileContainers, recordWithout, releaseClones } from '../../src/container/container-task.ts'
-import { containerRecords, listContainerHolders } from '../../src/state/container-record.ts'
+import { containerRecords, listContainerGroupHolders } from '../../src/state/container-record.ts'
 import { cannotMount } from '../real-mounts/mapped-volume.ts'
 import { CONTAINER, nodeWith, type TestNode } from './node.ts'
 
@@ -22,9 +22,9 @@ describe.skipIf(skipped !== '')(`a container that was created without the clones
     async (as) => {
       const node = nodeWith('tmpfs')
       await node.attach(node.order([node.clone()]))
-      expect(listContainerHolders(node.session)).toHaveLength(1)
+      expect(listContainerGroupHolders(node.session)).toHaveLength(1)
       expect(reconcileContainers(node.session, known(as, false))).toEqual([CONTAINER])
-      expect([node.mounted(), node.records(), listContainerHolders(node.session)]).toEqual([[], [], []])
+      expect([node.mounted(), node.records(), listContainerGroupHolders(node.session)]).toEqual([[], [], []])
     },
   )
 
@@ -34,7 +34,7 @@ describe.skipIf(skipped !== '')(`a container that was created without the clones
     await node.attach(order)
     await recordWithout(node.session, order, AWAY)
     expect(recordOf(node)).toMatchObject({ state: 'started', volumes: [{ to: 2000, why: AWAY }] })
-    expect(listContainerHolders(node.session)).toEqual([])
+    expect(listContainerGroupHolders(node.session)).toEqual([])
     // The record is the same for any order of both.
     reconcileContainers(node.session, known('started', false))
     expect(node.mounted()).toEqual([])

@@ -4,7 +4,7 @@ import { dirname } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { readRequest } from '../../src/config/request.ts'
 import { mount } from '../../src/mount/mount.ts'
-import { kinds } from '../../src/volume/index.ts'
+import { volumeKindLookup } from '../../src/volume/index.ts'
 import { cannotMount } from '../real-mounts/mapped-volume.ts'
 import { mountedBelow, nodeWith, type TestNode, UID } from './node.ts'
 
@@ -148,7 +148,7 @@ describe.skipIf(skipped !== '')(`a volume of another driver${skipped}`, () => {
       'kubernetes.io/pod.uid': UID,
       ownership: 'none',
     }
-    await mount({ ...node.session, config }, readRequest(directory, JSON.stringify(options), config, kinds))
+    await mount({ ...node.session, config }, readRequest(directory, JSON.stringify(options), config, volumeKindLookup))
     const wayOut = "is modekeep's own, so \"allow\" of the node's configuration decides: set the pod's fsGroup to 2000"
     const part = bind(node, `${directory}/sub`, 'own')
     for (const source of [directory, part]) {

@@ -6,7 +6,7 @@ import { checkContainerRecords } from '../../src/cli/doctor/records.ts'
 import { findContainerProblems, readContainerStatuses } from '../../src/cli/node-state/containers.ts'
 import { reconcileContainers, releaseClones } from '../../src/container/container-task.ts'
 import { snapshotProcesses } from '../../src/kernel/linux/processes.ts'
-import { listContainerHolders } from '../../src/state/container-record.ts'
+import { listContainerGroupHolders } from '../../src/state/container-record.ts'
 import { cannotMount, scratch } from '../real-mounts/mapped-volume.ts'
 import { CONTAINER, nodeWith, type TestNode } from './node.ts'
 
@@ -46,8 +46,8 @@ describe.skipIf(skipped !== '')(`the record of a container${skipped}`, () => {
       const { node, file } = await damaged(harm)
       makeRoot(node)
       const clones = node.mounted()
-      expect(() => listContainerHolders(node.session)).toThrow(why)
-      expect(() => listContainerHolders(node.session)).toThrow(`delete the pod of container ${CONTAINER}`)
+      expect(() => listContainerGroupHolders(node.session)).toThrow(why)
+      expect(() => listContainerGroupHolders(node.session)).toThrow(`delete the pod of container ${CONTAINER}`)
       expect(readContainerStatuses(node.session)).toMatchObject([
         { container: CONTAINER, state: 'unreadable', reason: expect.stringContaining(file), since: null },
       ])
@@ -67,7 +67,7 @@ describe.skipIf(skipped !== '')(`the record of a container${skipped}`, () => {
     'that was not yet on the disk when the node crashed counts as missing',
     async (text) => {
       const { node } = await damaged(() => text)
-      expect([listContainerHolders(node.session), readContainerStatuses(node.session)]).toEqual([[], []])
+      expect([listContainerGroupHolders(node.session), readContainerStatuses(node.session)]).toEqual([[], []])
       expect(reconcileContainers(node.session)).toEqual([CONTAINER])
       expect(node.records()).toEqual([])
     },
@@ -76,7 +76,7 @@ describe.skipIf(skipped !== '')(`the record of a container${skipped}`, () => {
   it.each(DAMAGES)('%s: gc removes it if its container does not exist, and other calls succeed', async (_, harm) => {
     const { node } = await damaged(harm)
     if (!ofNode) node.session.host = { ...node.session.host, processesNow: () => () => false }
-    expect(listContainerHolders(node.session)).toEqual([])
+    expect(listContainerGroupHolders(node.session)).toEqual([])
     expect([...checkContainerRecords(node.session)]).toMatchObject([{ remedy: expect.stringContaining('modekeep gc') }])
     const item = { kind: 'container', name: CONTAINER, action: 'removed' }
     expect(await collect(node, true)).toMatchObject({ items: [item] })
@@ -129,7 +129,7 @@ it.skipIf(skipped !== '')(
     await releaseClones(node.session, CONTAINER, 'started')
     for (let number = 0; number < 5; number++) fs.writeFileSync(`${node.top}/state/nri/unreadable-${number}.json`, '{')
     const holders = [expect.objectContaining({ group: 500, pod: 'default/web' })]
-    expect(listContainerHolders(store)).toEqual(holders)
+    expect(listContainerGroupHolders(store)).toEqual(holders)
     expect(looks.splice(0)).toEqual(['mounts', 'processes'])
     expect(readContainerStatuses(store)).toMatchObject([{ container: CONTAINER, state: 'mapped' }])
     expect(looks.splice(0)).toEqual(['mounts', 'processes'])

@@ -4,7 +4,7 @@ import { attachClones } from '../../src/container/attach-clones.ts'
 import type { ContainerCloneRequest } from '../../src/container/clone-request.ts'
 import { reconcileContainers, releaseClones } from '../../src/container/container-task.ts'
 import { deferClose } from '../../src/kernel/host.ts'
-import { reservations } from '../../src/state/process-records.ts'
+import { reservationRecords } from '../../src/state/process-records.ts'
 import { locateVolumeRecords } from '../../src/state/record-directories.ts'
 import { resolveVolumeIdentity } from '../../src/state/volume-identity.ts'
 import { type VolumeRecord, volumeRecords } from '../../src/state/volume-record.ts'
@@ -104,14 +104,14 @@ describe.skipIf(!isRoot)('a container that sees a volume with another group', ()
   it('is refused while another call changes the group of the volume or of a part', async () => {
     const volume = 'ab-5-6'
     const place = locateVolumeRecords(stage, volume).path
-    reservations.write(stage, { volume, source: `${source}/sub`, group: 3000 })
+    reservationRecords.write(stage, { volume, source: `${source}/sub`, group: 3000 })
     stage.host.files.makeDirectory(place)
     const lock = stage.host.tryLock(`${place}/lock`)
     expect(await refusal()).toContain('is being given another group by another call: kubelet tries again')
-    reservations.write(stage, { volume, source: `${source}/sub`, group: 500 })
+    reservationRecords.write(stage, { volume, source: `${source}/sub`, group: 500 })
     expect(await refusal()).toBe('attached')
     await releaseClones(stage.session(), CONTAINER, 'gone')
-    reservations.write(stage, { volume, source: `${source}/sub`, group: 3000 })
+    reservationRecords.write(stage, { volume, source: `${source}/sub`, group: 3000 })
     lock?.release()
     // Of a call that is dead.
     expect(await attach()).toMatchObject({ mounts: [{ do: 'replace' }] })

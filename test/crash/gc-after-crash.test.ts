@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import type { GcDocument } from '../../src/cli/commands/gc.ts'
 import { runVerb } from '../../src/cli/commands/index.ts'
-import { listMountRecordDirectories, listVolumes } from '../../src/state/record-directories.ts'
+import { listMountRecordDirectories, listVolumesWithRecords } from '../../src/state/record-directories.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree, modes, SIX_FILES } from '../helpers/tree.ts'
 import { Killed } from '../memory-host/world.ts'
@@ -47,7 +47,7 @@ it('gc that crashes at any step removes nothing with a pending restore, and the 
     const { items } = (await runVerb(stage.session(), GC)) as GcDocument
     expect(items.filter(({ action }) => action === 'failed' || action === 'kept')).toEqual([])
     expect(found(stage)).toEqual(found(original))
-    expect(listVolumes(stage)).toEqual([])
+    expect(listVolumesWithRecords(stage)).toEqual([])
     expect(listMountRecordDirectories(stage)).toEqual([])
   }
   expect(deaths).toBeGreaterThan(30)

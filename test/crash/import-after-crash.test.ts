@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
 import { runVerb } from '../../src/cli/commands/index.ts'
-import { listImports, listVolumes } from '../../src/state/record-directories.ts'
+import { listVolumesInImport, listVolumesWithRecords } from '../../src/state/record-directories.ts'
 import type { Session } from '../../src/state/session.ts'
-import { hasJournal } from '../../src/state/volume-journal.ts'
+import { hasVolumeJournal } from '../../src/state/volume-journal.ts'
 import { volumeRecords } from '../../src/state/volume-record.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree, modes, SIX_FILES } from '../helpers/tree.ts'
@@ -28,7 +28,7 @@ async function arrange(): Promise<Arranged> {
   const original = found(stage, directory)
   const here = stage.session()
   await runVerb(here, { verb: 'apply', directory, fsGroup: FS_GROUP })
-  const [volume = ''] = listVolumes(here)
+  const [volume = ''] = listVolumesWithRecords(here)
   const record = volumeRecords.read(here, volume)
   if (record) volumeRecords.write(here, { ...record, restorePending: true })
   await runVerb(here, { verb: 'journal', action: 'export', target: { directory }, file, isForced: false })
@@ -65,10 +65,10 @@ async function killEverywhere(after: (arranged: Arranged, died: boolean) => Prom
 
 /** @returns whether all of it is there; what is not, leaves nothing */
 function isImported({ there }: Arranged): boolean {
-  const [volume] = listVolumes(there)
+  const [volume] = listVolumesWithRecords(there)
   if (volume === undefined) return false
   const record = volumeRecords.read(there, volume)
-  const isThere = { journal: hasJournal(there, volume), pending: record?.restorePending ?? false }
+  const isThere = { journal: hasVolumeJournal(there, volume), pending: record?.restorePending ?? false }
   // The place with its lock, which the import made to have the volume, is nothing that is recorded.
   if (!isThere.journal && record === undefined) return false
   expect(isThere).toEqual({ journal: true, pending: true })
@@ -95,7 +95,7 @@ it('after a crash at any step of an import, the next import completes it and lea
   await killEverywhere(async (arranged) => {
     expect(await importing(arranged)).toMatchObject({ outcome: expect.stringMatching(/^(imported|already here)$/) })
     const { there, directory, stage, original } = arranged
-    expect(listImports(there)).toEqual([])
+    expect(listVolumesInImport(there)).toEqual([])
     await runVerb(there, { verb: 'restore', target: { directory }, isDry: false, isForced: false })
     expect(found(stage, directory)).toEqual(original)
     expect(stage.fs.readdirSync(there.config.stateDir)).toEqual(['growth', 'reservations', 'reservations.lock'])
@@ -108,8 +108,8 @@ it('after a crash at any step of an import, gc removes the partial import, and a
     const { there, directory, stage } = arranged
     const isThere = isImported(arranged)
     await runVerb(there, { verb: 'gc', isDry: false, forget: undefined })
-    expect(listImports(there)).toEqual([])
-    expect(listVolumes(there)).toHaveLength(isThere ? 1 : 0)
+    expect(listVolumesInImport(there)).toEqual([])
+    expect(listVolumesWithRecords(there)).toHaveLength(isThere ? 1 : 0)
     await runVerb(there, { verb: 'apply', directory, fsGroup: FS_GROUP })
     expect(new Set(Object.values(groups(listTree(stage.fs, directory))))).toEqual(new Set([2000]))
   })

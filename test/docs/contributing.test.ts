@@ -26,7 +26,7 @@ async function ramfsOfPage(): Promise<VolumeKind> {
   const file = `${import.meta.dirname}/ramfs-${process.pid}.tmp.ts`
   onTestFinished(() => fs.rmSync(file))
   fs.writeFileSync(file, (block?.text ?? '').replaceAll("from './", "from '../../src/volume/"))
-  return (await import(file)).ramfs
+  return (await import(file)).ramfsKind
 }
 
 const REQUEST: MountRequest = {

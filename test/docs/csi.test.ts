@@ -7,7 +7,7 @@ import { parseConfig } from '../../src/config/config.ts'
 import { createMountRequest } from '../../src/config/request.ts'
 import { parsePublishRequest } from '../../src/frontends/csi/publish-request.ts'
 import { CSI_WORKER_LIMITS } from '../../src/frontends/csi/worker-tasks.ts'
-import { kinds } from '../../src/volume/index.ts'
+import { volumeKindLookup } from '../../src/volume/index.ts'
 import { blocksOf } from './example.ts'
 
 interface Source {
@@ -45,7 +45,7 @@ function asked({ fsType = '', volumeAttributes }: Source, ephemeral: boolean, mo
     },
   })
   const given = { entries: Object.entries(options), secretKeys: Object.keys(secrets) }
-  return { ...createMountRequest(directory, given, config, kinds), lifecycle }
+  return { ...createMountRequest(directory, given, config, volumeKindLookup), lifecycle }
 }
 
 describe('docs/csi.md', () => {

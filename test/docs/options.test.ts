@@ -9,7 +9,7 @@ import { CONFIG_KEYS, parseConfig } from '../../src/config/config.ts'
 import { DEFAULT_CONFIG } from '../../src/config/defaults.ts'
 import { optionsSchema, readRequest } from '../../src/config/request.ts'
 import { FLAGS } from '../../src/kernel/mount-table/mount-flags.ts'
-import { kinds } from '../../src/volume/index.ts'
+import { volumeKindLookup } from '../../src/volume/index.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
 
@@ -35,7 +35,7 @@ describe('docs/options.md', () => {
     const needed = key === 'ownership' ? {} : { ownership: 'auto' }
     const options = { source: '/srv/volumes/data', ...needed, [key]: example }
     const config = { ...DEFAULT_CONFIG, allow: [{ sources: ['/srv/volumes/*'] }] }
-    expect(() => readRequest('/pod', JSON.stringify(options), config, kinds)).not.toThrow()
+    expect(() => readRequest('/pod', JSON.stringify(options), config, volumeKindLookup)).not.toThrow()
   })
 
   it.each(Object.entries(CONFIG_TEXTS))('has an example of %s that is valid for a node', (key, { example }) => {

@@ -12,7 +12,7 @@ import { mount } from '../../src/mount/mount.ts'
 import { unmount } from '../../src/mount/unmount.ts'
 import { healMounts } from '../../src/repair/heal.ts'
 import type { Session } from '../../src/state/session.ts'
-import { kinds } from '../../src/volume/index.ts'
+import { volumeKindLookup } from '../../src/volume/index.ts'
 import { Crashing } from '../crash/every-call.ts'
 import { expectSame, type Snapshot, snapshot } from '../crash/volume.ts'
 import { makeImage } from '../helpers/disks.ts'
@@ -85,10 +85,10 @@ export class FaultNode extends Crashing {
   /** A call that nothing befalls, made from this process: a start of the executable for each would take longer than all else. */
   async succeed([verb = '', directory = '', options = '']: readonly string[]): Promise<void> {
     const session = this.#session()
-    if (verb === 'mount') await mount(session, readRequest(directory, options, this.#config, kinds))
+    if (verb === 'mount') await mount(session, readRequest(directory, options, this.#config, volumeKindLookup))
     else if (verb === 'unmount') await unmount(session, directory)
     else if (verb === 'publish') {
-      const request = readRequest(directory, options, this.#config, kinds)
+      const request = readRequest(directory, options, this.#config, volumeKindLookup)
       await publishVolume(session, { ...request, lifecycle: 'inline' })
     } else if (verb === 'unpublish') await unpublishVolume(session, directory)
     else throw new Error(`no call of kubelet's: ${verb}`)

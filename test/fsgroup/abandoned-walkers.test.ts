@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { refuseManyAbandonedWalkers } from '../../src/fsgroup/conflicts.ts'
 import { locateWalkerLock } from '../../src/state/lock-holders.ts'
 import { tryLockRecordDirectory } from '../../src/state/locks.ts'
-import { reservations } from '../../src/state/process-records.ts'
+import { reservationRecords } from '../../src/state/process-records.ts'
 import { locateVolumeRecords } from '../../src/state/record-directories.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 
@@ -10,7 +10,7 @@ const VOLUMES = ['ef53.1-2-3', 'ef53.1-3-3', 'ef53.1-4-3', 'ef53.1-5-3']
 
 function abandon(stage: Stage, volume: string, pod: string) {
   stage.host.files.makeDirectory(locateVolumeRecords(stage, volume).path)
-  reservations.write(stage, { volume, pod, group: 2000, directory: `/pods/${volume}` })
+  reservationRecords.write(stage, { volume, pod, group: 2000, directory: `/pods/${volume}` })
   return stage.host.tryWorkerLock(locateWalkerLock(stage, volume))
 }
 

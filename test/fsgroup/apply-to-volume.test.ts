@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { FsGroupRequest } from '../../src/config/mount-request.ts'
 import { applyGroupToVolume, needsWalk } from '../../src/fsgroup/apply-to-volume.ts'
 import { createGroupTarget, restoreByHand } from '../../src/fsgroup/volume-by-hand.ts'
-import { listMountRecords, mountRecords } from '../../src/state/mount-record.ts'
+import { listReadableMountRecords, mountRecords } from '../../src/state/mount-record.ts'
 import { FS_GROUP } from '../helpers/mount-records.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
@@ -88,7 +88,7 @@ describe('applying a group to a volume', () => {
 it('an incomplete mount that cannot be inspected does not count as a copy of the disk', async () => {
   const { stage, source } = arrange()
   await stage.mount('a', { source, ownership: 'walk', 'kubernetes.io/fsGroup': '2000' })
-  const [record] = listMountRecords(stage)
+  const [record] = listReadableMountRecords(stage)
   if (record === undefined) throw new Error('no record')
   mountRecords.write(stage, { ...record, mounted: undefined })
   const { statMountPoint } = stage.host.inodes

@@ -4,8 +4,8 @@ import { refuseOtherUsers } from '../../src/fsgroup/apply-to-volume.ts'
 import { findOtherUsers, listHolders } from '../../src/fsgroup/holders.ts'
 import { openMountPoint } from '../../src/kernel/mount-table/mount-point.ts'
 import { attachAt } from '../../src/mount/attach.ts'
-import { listMountRecords, mountRecords } from '../../src/state/mount-record.ts'
-import { computeTextVolume, resolveVolumeIdentity } from '../../src/state/volume-identity.ts'
+import { listReadableMountRecords, mountRecords } from '../../src/state/mount-record.ts'
+import { computeTextVolumeId, resolveVolumeIdentity } from '../../src/state/volume-identity.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { makeTree } from '../helpers/tree.ts'
 
@@ -67,7 +67,7 @@ describe('the users of a volume', () => {
   })
 
   describe('on a server', () => {
-    const textOf = (source: string, fsType = 'nfs') => computeTextVolume({ fsType, source: parseSource(source) })
+    const textOf = (source: string, fsType = 'nfs') => computeTextVolumeId({ fsType, source: parseSource(source) })
     const foundOn = (stage: Stage, source: string, fsType = 'nfs') =>
       listHolders(findOtherUsers(stage.session(), { volume: textOf(source, fsType), source }, '')).length > 0
 
@@ -75,7 +75,7 @@ describe('the users of a volume', () => {
     async function exported(source: string): Promise<Stage> {
       const stage = arrange()
       await mount(stage, 'a', 'data')
-      const [record] = listMountRecords(stage)
+      const [record] = listReadableMountRecords(stage)
       if (!record) throw new Error('no record')
       const request = { ...record.request, fsType: 'nfs', source: parseSource(source) }
       const given = { by: 'walk', group: 2000, why: 'asked for' } as const

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import { restoreByHand } from '../../src/fsgroup/volume-by-hand.ts'
 import { Dirents, TYPE_DIRECTORY } from '../../src/kernel/dirents.ts'
 import { isDirectory } from '../../src/kernel/host.ts'
-import { listVolumes } from '../../src/state/record-directories.ts'
+import { listVolumesWithRecords } from '../../src/state/record-directories.ts'
 import { volumeRecords } from '../../src/state/volume-record.ts'
 import { onEveryStage, type Stage } from '../helpers/stage.ts'
 import { groups, letTicksPass, listTree, makeTree } from '../helpers/tree.ts'
@@ -64,7 +64,7 @@ onEveryStage('an inode that is moved or deleted during a walk', (open) => {
 
   const mount = (pod: string) => stage.mount(pod, { source, ownership: 'walk', 'kubernetes.io/fsGroup': '2000' })
   const record = () => {
-    const [volume = ''] = listVolumes(stage)
+    const [volume = ''] = listVolumesWithRecords(stage)
     return volumeRecords.read(stage, volume) ?? expect.unreachable()
   }
   const wrong = () => Object.entries(groups(listTree(stage.fs, source))).filter(([, group]) => group !== 2000)

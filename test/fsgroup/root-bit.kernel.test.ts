@@ -7,8 +7,8 @@ import { checkRootSetGidBits } from '../../src/cli/doctor/records.ts'
 import { attachClones } from '../../src/container/attach-clones.ts'
 import type { CloneRequest } from '../../src/container/clone-request.ts'
 import { releaseClones } from '../../src/container/container-task.ts'
-import { listMountRecords } from '../../src/state/mount-record.ts'
-import { listRootBits } from '../../src/state/volume-record.ts'
+import { listReadableMountRecords } from '../../src/state/mount-record.ts'
+import { listRootSetGidVolumes } from '../../src/state/volume-record.ts'
 import { UID } from '../container/node.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 
@@ -157,20 +157,20 @@ describe.skipIf(!isRoot)(`the group of new files in a volume${title}`, () => {
     await mountFor('a', { setGid: 'root' })
     await mountFor('b')
     await clone()
-    expect([bit(), listRootBits(stage).length]).toEqual([true, 1])
+    expect([bit(), listRootSetGidVolumes(stage).length]).toEqual([true, 1])
     await stage.unmount('a')
     expect(bit()).toBe(true)
     await stage.unmount('b')
     expect(bit()).toBe(true)
     await releaseClones(stage.session(), 'c1', 'gone')
     expect((fs.statSync(source).mode & 0o7777).toString(8)).toBe('1770')
-    expect(listRootBits(stage)).toEqual([])
+    expect(listRootSetGidVolumes(stage)).toEqual([])
     await clone({ setGid: 'requested' }, 'c2')
     await mountFor('a')
     await releaseClones(stage.session(), 'c2', 'gone')
     expect(bit()).toBe(true)
     await stage.unmount('a')
-    expect([bit(), listRootBits(stage)]).toEqual([false, []])
+    expect([bit(), listRootSetGidVolumes(stage)]).toEqual([false, []])
   })
 
   it('is still inherited if the root had the set-gid bit before', async () => {
@@ -183,7 +183,7 @@ describe.skipIf(!isRoot)(`the group of new files in a volume${title}`, () => {
   it('the set-gid bit of the root is not set through a read-only mount or clone', async () => {
     await mountFor('a', { setGid: 'root', 'kubernetes.io/readwrite': 'ro' })
     await clone({ setGid: 'requested', options: ['rbind', 'ro'] })
-    expect([bit(), listRootBits(stage)]).toEqual([false, []])
+    expect([bit(), listRootSetGidVolumes(stage)]).toEqual([false, []])
   })
 
   it('has its root bit recorded before the change: after a crash between, the next unmount removes the record', async () => {
@@ -193,7 +193,7 @@ describe.skipIf(!isRoot)(`the group of new files in a volume${title}`, () => {
       inodes: {
         ...inodes,
         chmod: () => {
-          expect(listRootBits(stage)).toHaveLength(1)
+          expect(listRootSetGidVolumes(stage)).toHaveLength(1)
           throw new Error('crashed')
         },
       },
@@ -202,10 +202,10 @@ describe.skipIf(!isRoot)(`the group of new files in a volume${title}`, () => {
     stage.host = host
     await expect(mountFor('a', { setGid: 'root' })).rejects.toThrow('crashed')
     stage.host = whole
-    expect([bit(), listRootBits(stage).length]).toEqual([false, 1])
+    expect([bit(), listRootSetGidVolumes(stage).length]).toEqual([false, 1])
     await mountFor('a')
     await stage.unmount('a')
-    expect(listRootBits(stage)).toEqual([])
+    expect(listRootSetGidVolumes(stage)).toEqual([])
   })
 
   it('has its root bit restored by gc after a reboot, and doctor names it until then', async () => {
@@ -216,7 +216,7 @@ describe.skipIf(!isRoot)(`the group of new files in a volume${title}`, () => {
       { text: expect.stringContaining('not removed yet') },
     ])
     await runGarbageCollection(stage.session(), { verb: 'gc', isDry: false, forget: undefined })
-    expect([bit(), listRootBits(stage), [...checkRootSetGidBits(stage.session())]]).toEqual([false, [], []])
+    expect([bit(), listRootSetGidVolumes(stage), [...checkRootSetGidBits(stage.session())]]).toEqual([false, [], []])
   })
 
   it('needs a rule: without one the option and the annotation are refused', async () => {
@@ -230,7 +230,9 @@ describe.skipIf(!isRoot)(`the group of new files in a volume${title}`, () => {
   it('is reported if it is not inherited: reply, status and doctor name the remedy', async () => {
     await mountFor('a')
     await clone()
-    expect(listMountRecords(stage)).toMatchObject([{ given: { by: 'idmap', why: expect.stringContaining(PLAIN) } }])
+    expect(listReadableMountRecords(stage)).toMatchObject([
+      { given: { by: 'idmap', why: expect.stringContaining(PLAIN) } },
+    ])
     const { mounts, containers } = await readSelectedStatus(stage.session())
     expect(mounts).toMatchObject([{ why: expect.stringContaining('set option "setGid" to "root"') }])
     expect(containers).toMatchObject([{ reason: expect.stringContaining('annotation modekeep/set-gid "root"') }])

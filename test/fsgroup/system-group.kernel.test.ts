@@ -5,7 +5,7 @@ import { attachClones } from '../../src/container/attach-clones.ts'
 import type { CloneRequest } from '../../src/container/clone-request.ts'
 import { releaseClones } from '../../src/container/container-task.ts'
 import { ACCESS_ACL_ATTRIBUTE } from '../../src/ownership/inode/attributes.ts'
-import { listMountRecords } from '../../src/state/mount-record.ts'
+import { listReadableMountRecords } from '../../src/state/mount-record.ts'
 import { CONTAINER, UID } from '../container/node.ts'
 import { makeImage } from '../helpers/disks.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
@@ -154,7 +154,9 @@ describe.skipIf(!isRoot)(`a volume whose group on disk is a group of the system$
 
   it('is walked with "auto", and the reply has the reason', async () => {
     await idmap(volume, { ownership: 'auto' })
-    expect(listMountRecords(stage)).toMatchObject([{ given: { by: 'walk', why: expect.stringMatching(REFUSED) } }])
+    expect(listReadableMountRecords(stage)).toMatchObject([
+      { given: { by: 'walk', why: expect.stringMatching(REFUSED) } },
+    ])
     expect(fs.statSync(volume).gid).toBe(2000)
     expect(stage.noted.systemGroup).toEqual({ group: 0, path: volume })
   })

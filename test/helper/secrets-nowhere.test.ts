@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { cifs } from '../../src/volume/cifs.ts'
+import { cifsKind } from '../../src/volume/cifs.ts'
 import { BinaryNode } from '../helpers/kubelet-call.ts'
 import { addSkipReason, cannotMountWith } from '../helpers/needs.ts'
 import { isRoot } from '../helpers/stage.ts'
@@ -64,7 +64,7 @@ async function whenThere(path: string): Promise<void> {
 
 describe.skipIf(!isRoot)(addSkipReason('a secret is not', cannotMountWith()), () => {
   it('in the message of a helper that fails and repeats its input', async () => {
-    const stage = new RemoteStage(cifs)
+    const stage = new RemoteStage(cifsKind)
     stage.programs.add('mount.cifs', `${LOUD}; exit 13`)
     const secrets = secretsOf(SECRETS)
     const message = await readFailureMessage(stage.open({ source: '//server/share' }, { secrets }))
@@ -73,7 +73,7 @@ describe.skipIf(!isRoot)(addSkipReason('a secret is not', cannotMountWith()), ()
   })
 
   it.each(DISGUISES)('in the message of a helper that writes it %s', async (_how, program) => {
-    const stage = new RemoteStage(cifs)
+    const stage = new RemoteStage(cifsKind)
     stage.programs.add(
       'mount.cifs',
       `{ echo 'mount error(13): Permission denied'; ${program} < /proc/self/fd/3; } >&2; exit 32`,
@@ -85,7 +85,7 @@ describe.skipIf(!isRoot)(addSkipReason('a secret is not', cannotMountWith()), ()
   })
 
   it('in the message of a helper if it equals a text of the list', async () => {
-    const stage = new RemoteStage(cifs)
+    const stage = new RemoteStage(cifsKind)
     stage.programs.add('mount.cifs', 'cat /proc/self/fd/3; exit 1')
     const secrets = secretsOf({ username: 'bob', password: 'Permission denied' })
     const message = await readFailureMessage(stage.open({ source: '//server/share' }, { secrets }))
@@ -93,7 +93,7 @@ describe.skipIf(!isRoot)(addSkipReason('a secret is not', cannotMountWith()), ()
   })
 
   it('in the message of a helper that is ended, or killed in the middle of a word', async () => {
-    const stage = new RemoteStage(cifs)
+    const stage = new RemoteStage(cifsKind)
     stage.programs.add('mount.cifs', `${LOUD}; printf '%s' ${quoted(PASSWORD.slice(0, -2))}; kill -9 $$`)
     const secrets = secretsOf(SECRETS)
     const message = await readFailureMessage(stage.open({ source: '//server/share' }, { secrets }))
@@ -103,7 +103,7 @@ describe.skipIf(!isRoot)(addSkipReason('a secret is not', cannotMountWith()), ()
   })
 
   it('in the arguments or environment of any process, or in a file, while the helper runs', async () => {
-    const stage = new RemoteStage(cifs)
+    const stage = new RemoteStage(cifsKind)
     stage.programs.add('mount.cifs', `cat /proc/self/fd/3 > /dev/null; ${WAITING}; exit 1`)
     const work = readFailureMessage(stage.open({ source: '//server/share' }, { secrets: secretsOf(SECRETS) }))
     const waiting = `${stage.programs.top}/waiting`

@@ -1,7 +1,7 @@
-import { computeChecksum } from '../../src/state/record.ts'
+import { computeCrc32 } from '../../src/state/record.ts'
 
 /** A record as it lies in its file, with a checksum that is right. */
 export function addChecksum(record: object): string {
   const text = JSON.stringify(record)
-  return JSON.stringify({ ...JSON.parse(text), sum: computeChecksum([Buffer.from(text)]) })
+  return JSON.stringify({ ...JSON.parse(text), sum: computeCrc32([Buffer.from(text)]) })
 }

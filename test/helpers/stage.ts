@@ -15,7 +15,7 @@ import { unmount } from '../../src/mount/unmount.ts'
 import { healMounts } from '../../src/repair/heal.ts'
 import type { Finding } from '../../src/repair/state.ts'
 import type { Session } from '../../src/state/session.ts'
-import { kinds } from '../../src/volume/index.ts'
+import { volumeKindLookup } from '../../src/volume/index.ts'
 import { memoryHost } from '../memory-host/index.ts'
 import { MemoryWorld } from '../memory-host/world.ts'
 import { requireProgram } from './needs.ts'
@@ -79,7 +79,7 @@ function stageOn(host: Host, over: typeof fs, top: string, world: MemoryWorld | 
       pods.add(pod)
       // A subPath may have left a file there.
       if (!over.existsSync(directory)) over.mkdirSync(directory, { recursive: true })
-      const request = readRequest(directory, JSON.stringify(options), stage.config, kinds)
+      const request = readRequest(directory, JSON.stringify(options), stage.config, volumeKindLookup)
       await mount(session(stage), request)
     },
 

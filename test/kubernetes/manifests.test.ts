@@ -7,7 +7,7 @@ import { parseCommand } from '../../src/cli/commands/arguments.ts'
 import type { CommandOfVerb } from '../../src/cli/commands/index.ts'
 import { parseConfig } from '../../src/config/config.ts'
 import { readRequest } from '../../src/config/request.ts'
-import { kinds } from '../../src/volume/index.ts'
+import { volumeKindLookup } from '../../src/volume/index.ts'
 import { kubeletOptions, type Volume } from '../docs/example.ts'
 import { skipIfUnavailable } from '../helpers/unavailable.ts'
 import { one, type Resource, render as renderByKubectl } from './render.ts'
@@ -355,7 +355,12 @@ describe('the examples', () => {
     )
     expect(volumes.length).toBeGreaterThan(0)
     for (const { pod, volume } of volumes)
-      readRequest('/pods/p/volumes/modekeep~fs/v', JSON.stringify(kubeletOptions(pod, volume, {})), config, kinds)
+      readRequest(
+        '/pods/p/volumes/modekeep~fs/v',
+        JSON.stringify(kubeletOptions(pod, volume, {})),
+        config,
+        volumeKindLookup,
+      )
   })
 })
 

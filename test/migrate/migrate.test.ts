@@ -6,8 +6,8 @@ import { DEFAULT_CONFIG } from '../../src/config/defaults.ts'
 import { readRequest } from '../../src/config/request.ts'
 import { SUPPORTED_DRIVERS, UNSUPPORTED_DRIVERS } from '../../src/migrate/drivers.ts'
 import { migrateManifest } from '../../src/migrate/migrate.ts'
-import { findKind, kinds } from '../../src/volume/index.ts'
-import { findRequiredNaming } from '../../src/volume/kind/options.ts'
+import { findVolumeKind, volumeKindLookup } from '../../src/volume/index.ts'
+import { findRequiredOptionNaming } from '../../src/volume/kind/options.ts'
 import { kubeletOptions, type Volume } from '../docs/example.ts'
 
 const pv = (driver: string, options: string, more = '') => `apiVersion: v1
@@ -223,12 +223,17 @@ describe('rewritten manifests', () => {
     expect(faults).toEqual([])
     const volume: Volume = { name: 'data', ...parseAllDocuments(done.text)[0]?.toJS().spec }
     const pod = { metadata: { name: 'pod' }, spec: { securityContext: { fsGroup: 2000 }, volumes: [volume] } }
-    const request = readRequest('/pod', JSON.stringify(kubeletOptions(pod, volume, {})), DEFAULT_CONFIG, kinds)
-    const kind = findKind(request.fsType)
+    const request = readRequest(
+      '/pod',
+      JSON.stringify(kubeletOptions(pod, volume, {})),
+      DEFAULT_CONFIG,
+      volumeKindLookup,
+    )
+    const kind = findVolumeKind(request.fsType)
     const verdict = decideRequest(config.allow, request, {
       walksServer: kind?.isRemote === true && kind.walk === true,
       hasNoSource: kind?.hasNoSource === true,
-      naming: (option) => findRequiredNaming(kind?.optionRules() ?? new Map(), option),
+      naming: (option) => findRequiredOptionNaming(kind?.optionRules() ?? new Map(), option),
     })
     expect(verdict).toHaveProperty('rule')
   })

@@ -10,7 +10,7 @@ import { mount } from '../../src/mount/mount.ts'
 import { unmount } from '../../src/mount/unmount.ts'
 import { mountRecords } from '../../src/state/mount-record.ts'
 import type { Session } from '../../src/state/session.ts'
-import { kinds } from '../../src/volume/index.ts'
+import { volumeKindLookup } from '../../src/volume/index.ts'
 import { cannotMount, scratch } from '../real-mounts/mapped-volume.ts'
 
 const why = cannotMount('tmpfs')
@@ -46,7 +46,7 @@ function nodeWithRules(...rules: ((top: string) => Rule)[]) {
     directory,
     async mount(source: string, more: Record<string, string> = {}, target = directory) {
       const options = JSON.stringify({ source: `${top}/${source}`, ...SHOP, ...more })
-      await mount(session, readRequest(target, options, session.config, kinds))
+      await mount(session, readRequest(target, options, session.config, volumeKindLookup))
     },
     unmount: () => unmount(session, directory),
   }

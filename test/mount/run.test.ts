@@ -8,7 +8,7 @@ import type { Step } from '../../src/mount/plan.ts'
 import { runPlan } from '../../src/mount/run.ts'
 import { type MountRecord, mountRecords } from '../../src/state/mount-record.ts'
 import { createDetachedTree } from '../../src/volume/detached-tree.ts'
-import { tmpfs } from '../../src/volume/tmpfs.ts'
+import { tmpfsKind } from '../../src/volume/tmpfs.ts'
 import { BIND_REQUEST, READY } from '../helpers/mount-records.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { makeTree } from '../helpers/tree.ts'
@@ -42,7 +42,7 @@ beforeEach(() => {
 
 const run = (steps: readonly Step[]) => {
   const session = stage.session()
-  return runPlan(session, point, createDetachedTree(session, tmpfs, request, undefined), steps)
+  return runPlan(session, point, createDetachedTree(session, tmpfsKind, request, undefined), steps)
 }
 const record = () => mountRecords.read(stage, PLACE)
 const shown = () => readLayers(stage.host, PLACE).map(({ id }) => id)

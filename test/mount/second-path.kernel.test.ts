@@ -10,7 +10,7 @@ import { openByHand, refuseSystemDirectory } from '../../src/fsgroup/volume-by-h
 import { linuxHost } from '../../src/kernel/linux/index.ts'
 import { mount } from '../../src/mount/mount.ts'
 import type { Session } from '../../src/state/session.ts'
-import { kinds } from '../../src/volume/index.ts'
+import { volumeKindLookup } from '../../src/volume/index.ts'
 import { cannotMount, scratch } from '../real-mounts/mapped-volume.ts'
 
 const why = cannotMount('tmpfs')
@@ -45,7 +45,10 @@ function nodeWithBinds() {
       return `${top}/data/${name}`
     },
     async mount(source: string, more: Record<string, string> = {}) {
-      await mount(session, readRequest(directory, JSON.stringify({ source, ...more }), session.config, kinds))
+      await mount(
+        session,
+        readRequest(directory, JSON.stringify({ source, ...more }), session.config, volumeKindLookup),
+      )
     },
   }
 }

@@ -15,7 +15,7 @@ import { formatSource } from '../../src/config/source.ts'
 import { renderFault } from '../../src/errors/fault.ts'
 import { quoteValue, Refusal } from '../../src/errors/refusal.ts'
 import { createFailureReply, formatReplyLine } from '../../src/frontends/flexvolume/protocol.ts'
-import { kinds } from '../../src/volume/index.ts'
+import { volumeKindLookup } from '../../src/volume/index.ts'
 import { corpus } from './corpus.ts'
 import { holds } from './holds.ts'
 import { goodEntries, optionTexts, textOf } from './option-texts.ts'
@@ -26,7 +26,7 @@ const DIRECTORY = '/var/lib/kubelet/pods/8c03/volumes/modekeep~fs/v'
 const KINDS = ['bind', 'tmpfs', 'ext4', 'nfs', 'cifs', 'fuse.sshfs', 'fuse.constructor']
 const CONFIG: NodeConfig = { ...DEFAULT_CONFIG, allow: [{ sources: ['/srv/volumes/*'], fsTypes: KINDS }] }
 
-const read = (text: string) => readRequest(DIRECTORY, text, CONFIG, kinds)
+const read = (text: string) => readRequest(DIRECTORY, text, CONFIG, volumeKindLookup)
 
 /** The request, or the refusal; nothing else may come out. */
 function outcome(text: string): MountRequest | Refusal {

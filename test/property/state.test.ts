@@ -1,8 +1,8 @@
 import fc, { type Arbitrary } from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Source } from '../../src/config/source.ts'
-import { listMountRecords, type MountRecord, mountRecords } from '../../src/state/mount-record.ts'
-import { listReservations, type Reservation, reservations } from '../../src/state/process-records.ts'
+import { listReadableMountRecords, type MountRecord, mountRecords } from '../../src/state/mount-record.ts'
+import { listReservations, type Reservation, reservationRecords } from '../../src/state/process-records.ts'
 import { DamagedRecord, type RecordResult } from '../../src/state/record.ts'
 import { locateMountRecords, locateVolumeRecords } from '../../src/state/record-directories.ts'
 import { type VolumeRecord, volumeRecords } from '../../src/state/volume-record.ts'
@@ -107,7 +107,7 @@ const KINDS = [
     write: (host, record) => mountRecords.write({ host, ...PLACE }, record),
     read: (host, key) => mountRecords.read({ host, ...PLACE }, key),
     find: (host, key) => mountRecords.find({ host, ...PLACE }, key),
-    list: (host) => listMountRecords({ host, ...PLACE }),
+    list: (host) => listReadableMountRecords({ host, ...PLACE }),
     key: (record) => record.directory,
     path: (key) => `${locateMountRecords(PLACE, key).path}/record.json`,
   } satisfies Kind<MountRecord>,
@@ -124,9 +124,9 @@ const KINDS = [
   {
     name: 'reservation',
     records: anyReservations,
-    write: (host, record) => reservations.write({ host, ...PLACE }, record),
-    read: (host, key) => reservations.read({ host, ...PLACE }, key),
-    find: (host, key) => reservations.find({ host, ...PLACE }, key),
+    write: (host, record) => reservationRecords.write({ host, ...PLACE }, record),
+    read: (host, key) => reservationRecords.read({ host, ...PLACE }, key),
+    find: (host, key) => reservationRecords.find({ host, ...PLACE }, key),
     list: () => [],
     key: (record) => record.volume,
     path: (key) => `${STATE}/reservations/${key}.json`,
@@ -199,7 +199,7 @@ it('a foreign file among the records is skipped', () => {
   mountRecords.write({ host, ...PLACE }, record)
   for (const name of ['%foreign', '+foreign', 'foreign'])
     host.files.replace(`${STATE}/mounts/${name}`, 'not of modekeep')
-  expect(listMountRecords({ host, ...PLACE })).toEqual([record])
+  expect(listReadableMountRecords({ host, ...PLACE })).toEqual([record])
   host.files.makeDirectory(`${STATE}/reservations`)
   host.files.replace(`${STATE}/reservations/foreign.json`, 'not of modekeep')
   expect(listReservations({ host, ...PLACE })).toEqual([])

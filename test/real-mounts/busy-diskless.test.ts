@@ -2,7 +2,7 @@ import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { readSelectedStatus } from '../../src/cli/commands/status.ts'
-import { listMountRecords } from '../../src/state/mount-record.ts'
+import { listReadableMountRecords } from '../../src/state/mount-record.ts'
 import { addSkipReason, cannotMountWith } from '../helpers/needs.ts'
 import { kernelStage, type Stage } from '../helpers/stage.ts'
 
@@ -61,7 +61,7 @@ describe.skipIf(cannot !== '')(
         await end(user)
         expect((await readSelectedStatus(stage.session())).mounts).toEqual([])
         await stage.heal()
-        expect(listMountRecords(stage)).toEqual([])
+        expect(listReadableMountRecords(stage)).toEqual([])
       },
     )
 
@@ -104,7 +104,7 @@ describe.skipIf(cannot !== '')(
     it('reports nothing after the last use ended, and a repeated unmount succeeds', async () => {
       await end(await mountAndUse('tmpfs'))
       expect(await stage.unmount('a')).toBeUndefined()
-      expect(listMountRecords(stage)).toEqual([])
+      expect(listReadableMountRecords(stage)).toEqual([])
       expect(await stage.unmount('a')).toBeUndefined()
     })
 

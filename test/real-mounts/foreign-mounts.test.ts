@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import { readRequest } from '../../src/config/request.ts'
 import { mount } from '../../src/mount/mount.ts'
 import { unmount } from '../../src/mount/unmount.ts'
-import { kinds } from '../../src/volume/index.ts'
+import { volumeKindLookup } from '../../src/volume/index.ts'
 import { onKernelStages, type Stage } from '../helpers/stage.ts'
 import { makeTree } from '../helpers/tree.ts'
 
@@ -20,7 +20,7 @@ onKernelStages("a foreign mount outside of kubelet's volume directories", (open)
 
   const session = () => ({ host: stage.host, config: stage.config, note: () => {}, warn: () => {} })
   const request = () =>
-    readRequest(directory, JSON.stringify({ source: `${stage.top}/volumes/data` }), stage.config, kinds)
+    readRequest(directory, JSON.stringify({ source: `${stage.top}/volumes/data` }), stage.config, volumeKindLookup)
 
   it('is neither replaced nor unmounted, and the message names the remedy', async () => {
     execFileSync('mount', ['-t', 'tmpfs', 'theirs', directory])

@@ -3,8 +3,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { restoreByHand } from '../../src/fsgroup/volume-by-hand.ts'
 import { listSourceDirectories } from '../../src/repair/watch.ts'
 import { containerRecords } from '../../src/state/container-record.ts'
-import { listMountRecords } from '../../src/state/mount-record.ts'
-import { pluginRecord } from '../../src/state/process-records.ts'
+import { listReadableMountRecords } from '../../src/state/mount-record.ts'
+import { nriPluginRecord } from '../../src/state/process-records.ts'
 import { volumeRecords } from '../../src/state/volume-record.ts'
 import { onKernelStages, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
@@ -27,7 +27,7 @@ onKernelStages('a mapped mount', (open) => {
   })
   const walk = (group: number, more: Record<string, string> = {}) => ({ ...idmap(group, more), ownership: 'walk' })
   const shown = (pod: string) => groups(stage.shown(pod))
-  const given = () => listMountRecords(stage).map(({ given: { by, why } }) => ({ by, why }))
+  const given = () => listReadableMountRecords(stage).map(({ given: { by, why } }) => ({ by, why }))
 
   /** Writes as a container of the pod would: another user, its group among the supplementary ones. */
   function writeAs(group: number, path: string): void {
@@ -97,7 +97,7 @@ onKernelStages('a mapped mount', (open) => {
       tellNamespace('a')
       const plugin = stage.host.tryLock(`${stage.config.stateDir}/nri.lock`)
       const record = { isRegistered: true, runtime: 'containerd v2.1.9', since: 0, socket: '/run/nri.sock' }
-      pluginRecord.write(stage, record)
+      nriPluginRecord.write(stage, record)
       await stage.mount('b', idmap(3000))
       tellNamespace('b')
       expect(await states()).toMatchObject([{ state: 'healthy' }, { state: 'healthy' }])

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { listMountRecords } from '../../src/state/mount-record.ts'
+import { listReadableMountRecords } from '../../src/state/mount-record.ts'
 import { onKernelStages, type Stage } from '../helpers/stage.ts'
 import { makeTree } from '../helpers/tree.ts'
 
@@ -13,7 +13,7 @@ onKernelStages('a mount whose source has changed', (open) => {
 
   const bind = (name: string) => ({ source: `${stage.top}/volumes/${name}` })
   const names = (pod: string) => Object.keys(stage.shown(pod)).sort()
-  const records = () => listMountRecords(stage)
+  const records = () => listReadableMountRecords(stage)
 
   it('is replaced if the source directory was deleted and created again', async () => {
     await stage.mount('a', bind('one'))

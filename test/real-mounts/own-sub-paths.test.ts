@@ -6,7 +6,7 @@ import { readRequest } from '../../src/config/request.ts'
 import { readLayers } from '../../src/kernel/mount-table/mountinfo.ts'
 import { mount } from '../../src/mount/mount.ts'
 import { healSubPaths, listSubPathDirectories } from '../../src/repair/sub-paths.ts'
-import { kinds } from '../../src/volume/index.ts'
+import { volumeKindLookup } from '../../src/volume/index.ts'
 import { write } from '../helpers/atomic-writer.ts'
 import { unmountBelow } from '../helpers/kubelet-pod.ts'
 import { createRuntimeBind } from '../helpers/runtime-bind.ts'
@@ -34,7 +34,7 @@ onKernelStages("a container's subPath of modekeep's own volume after an atomic u
   async function mountVolume(more: Record<string, string> = {}, end = 'modekeep~fs/v'): Promise<string> {
     const directory = `${stage.top}/pods/a/volumes/${end}`
     fs.mkdirSync(directory, { recursive: true })
-    const request = readRequest(directory, JSON.stringify({ source, ...more }), stage.config, kinds)
+    const request = readRequest(directory, JSON.stringify({ source, ...more }), stage.config, volumeKindLookup)
     await mount(stage.session(), request)
     return directory
   }

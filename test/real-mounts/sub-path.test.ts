@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { dirname } from 'node:path'
 import { beforeEach, expect, it, onTestFinished } from 'vitest'
-import { listMountRecords } from '../../src/state/mount-record.ts'
+import { listReadableMountRecords } from '../../src/state/mount-record.ts'
 import { onKernelStages, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
 import { makeSocket } from './socket.ts'
@@ -21,7 +21,7 @@ onKernelStages('a subPath', (open) => {
   const read = () => stage.fs.readFileSync(directory, 'utf8')
   const isEmptyDirectory = () => stage.fs.readdirSync(directory).length === 0
   const inode = (path: string) => stage.fs.statSync(path).ino
-  const stateLeft = () => listMountRecords(stage)
+  const stateLeft = () => listReadableMountRecords(stage)
 
   it('shows only a directory of the source', async () => {
     await stage.mount('a', { source, subPath: 'sub' })

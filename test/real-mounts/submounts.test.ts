@@ -8,7 +8,7 @@ import { checkHiddenMounts } from '../../src/cli/doctor/records.ts'
 import { formatOutputLines } from '../../src/cli/output/output.ts'
 import { readRequest } from '../../src/config/request.ts'
 import { mount } from '../../src/mount/mount.ts'
-import { kinds } from '../../src/volume/index.ts'
+import { volumeKindLookup } from '../../src/volume/index.ts'
 import { onKernelStages, type Stage } from '../helpers/stage.ts'
 
 onKernelStages('a mount inside of the source', (open) => {
@@ -42,7 +42,7 @@ onKernelStages('a mount inside of the source', (open) => {
   async function call(pod: string, options: Record<string, string> = {}): Promise<string | undefined> {
     const directory = stage.podDirectory(pod)
     stage.fs.mkdirSync(directory, { recursive: true })
-    const request = readRequest(directory, JSON.stringify({ source, ...options }), stage.config, kinds)
+    const request = readRequest(directory, JSON.stringify({ source, ...options }), stage.config, volumeKindLookup)
     return (await mount(stage.session(), request)).hiddenSubmounts
   }
   const status = async () => (await runVerb(stage.session(), { verb: 'status', metrics: undefined })) as StatusDocument

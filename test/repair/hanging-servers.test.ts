@@ -3,7 +3,7 @@ import { checkConfiguration } from '../../src/cli/doctor/configuration.ts'
 import { checkRecordedVolumes } from '../../src/cli/doctor/records.ts'
 import { applyByHand, openByHand } from '../../src/fsgroup/volume-by-hand.ts'
 import { collectGarbage, refuseToForget } from '../../src/repair/garbage.ts'
-import { listVolumes } from '../../src/state/record-directories.ts'
+import { listVolumesWithRecords } from '../../src/state/record-directories.ts'
 import { volumeRecords } from '../../src/state/volume-record.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { makeTree } from '../helpers/tree.ts'
@@ -52,7 +52,7 @@ describe('an unresponsive server', () => {
     }
   }
 
-  const only = () => listVolumes(stage)[0] ?? expect.unreachable()
+  const only = () => listVolumesWithRecords(stage)[0] ?? expect.unreachable()
   const walk = (directory: string) =>
     stage.byHand(directory, (session, volume) => applyByHand(session, volume, FS_GROUP))
   const garbage = async (isDry: boolean) =>
@@ -76,7 +76,7 @@ describe('an unresponsive server', () => {
     expect(await garbage(isDry)).toEqual([['kept', expect.stringContaining(`${share}/data does not respond`)]])
     await expect(refuseToForget(stage.session(), only())).rejects.toThrow(`"${share}/data" does not respond`)
     expect(opened).toEqual([])
-    expect(listVolumes(stage)).toHaveLength(1)
+    expect(listVolumesWithRecords(stage)).toHaveLength(1)
   })
 
   it('keeps the records of inodes that may still exist in the volume', async () => {

@@ -1,7 +1,7 @@
 import { beforeEach, expect, it } from 'vitest'
 import { forget, judge, judgeLocked } from '../../src/repair/heal-plan.ts'
 import { tryLockRecordDirectory } from '../../src/state/locks.ts'
-import { listMountRecords, type MountRecord, mountRecords } from '../../src/state/mount-record.ts'
+import { listReadableMountRecords, type MountRecord, mountRecords } from '../../src/state/mount-record.ts'
 import { locateMountRecords } from '../../src/state/record-directories.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
@@ -13,7 +13,7 @@ beforeEach(async () => {
   makeTree(stage.fs, `${stage.top}/volumes/one`, ['file first 0644'])
   const asked = { ownership: 'walk', restoreOnUnmount: 'true', 'kubernetes.io/fsGroup': '2000' }
   await stage.mount('a', { source: `${stage.top}/volumes/one`, ...asked })
-  const [only] = listMountRecords(stage)
+  const [only] = listReadableMountRecords(stage)
   if (!only) throw new Error('no record')
   record = only
 })
@@ -71,7 +71,7 @@ it('the volume of a forgotten record of a deleted pod is restored', async () => 
     expect(seen.plan).toMatchObject({ state: 'orphaned', action: 'forget' })
     await forget(stage.session(), seen)
   })
-  expect(listMountRecords(stage)).toEqual([])
+  expect(listReadableMountRecords(stage)).toEqual([])
   expect(inVolume()).toEqual({ '.': 0, first: 0 })
 })
 
@@ -85,6 +85,6 @@ it('the record of a pod that a reboot ended stays while its unmount has to resto
   await stage.mount('b', { source: `${stage.top}/volumes/two` })
   expect(inVolume()).toEqual({ '.': 2000, first: 2000 })
   await stage.unmount('a')
-  expect(listMountRecords(stage)).toHaveLength(1)
+  expect(listReadableMountRecords(stage)).toHaveLength(1)
   expect(inVolume()).toEqual({ '.': 0, first: 0 })
 })

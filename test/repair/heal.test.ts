@@ -1,8 +1,8 @@
 import { beforeEach, expect, it } from 'vitest'
 import { listSourceDirectories } from '../../src/repair/watch.ts'
 import { tryLockRecordDirectory } from '../../src/state/locks.ts'
-import { listMountRecords, mountRecords } from '../../src/state/mount-record.ts'
-import { listVolumes, locateMountRecords, locateVolumeRecords } from '../../src/state/record-directories.ts'
+import { listReadableMountRecords, mountRecords } from '../../src/state/mount-record.ts'
+import { listVolumesWithRecords, locateMountRecords, locateVolumeRecords } from '../../src/state/record-directories.ts'
 import { volumeRecords } from '../../src/state/volume-record.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { makeTree } from '../helpers/tree.ts'
@@ -55,7 +55,7 @@ it('a healthy mount is reported without its lock', async () => {
 
 it("a walked volume's record is read once, also to report a change", async () => {
   await mount('a', { ownership: 'walk', 'kubernetes.io/fsGroup': '2000' })
-  const [record] = listMountRecords(stage)
+  const [record] = listReadableMountRecords(stage)
   const volume = volumeRecords.read(stage, record?.volume ?? '')
   if (!volume) throw new Error('no record')
   volumeRecords.write(stage, { ...volume, changedSince: { inodes: 1, hasRoot: true } })
@@ -148,7 +148,7 @@ const WALK = { ownership: 'walk', 'kubernetes.io/fsGroup': '2000' }
 
 /** As it is while a call walks the volume, and after one that was killed. */
 function halfWalked(): string {
-  const [volume = ''] = listVolumes(stage)
+  const [volume = ''] = listVolumesWithRecords(stage)
   const record = volumeRecords.read(stage, volume)
   if (!record) throw new Error('not walked')
   volumeRecords.write(stage, { ...record, complete: false })
@@ -176,9 +176,9 @@ it("another call's walk does not count as interrupted, and its volume is skipped
 
 it('the remaining steps of an existing mount are done without its secrets', async () => {
   await mount('a')
-  const [record] = listMountRecords(stage)
+  const [record] = listReadableMountRecords(stage)
   if (!record) throw new Error('no record')
   mountRecords.write(stage, { ...record, hadSecrets: true, replacedDaemons: ['gone'] })
   expect(await found()).toEqual([['healthy', 'none']])
-  expect(listMountRecords(stage)).toMatchObject([{ hadSecrets: true, replacedDaemons: [] }])
+  expect(listReadableMountRecords(stage)).toMatchObject([{ hadSecrets: true, replacedDaemons: [] }])
 })

@@ -4,7 +4,7 @@ import { collectGarbage } from '../../src/repair/garbage.ts'
 import { healMounts } from '../../src/repair/heal.ts'
 import { Kubelets } from '../../src/repair/kubelets.ts'
 import { tryLockRecordDirectory } from '../../src/state/locks.ts'
-import { listMountRecords } from '../../src/state/mount-record.ts'
+import { listReadableMountRecords } from '../../src/state/mount-record.ts'
 import { locateMountRecords } from '../../src/state/record-directories.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
@@ -70,7 +70,7 @@ it('the mount of a deleted pod is unmounted and restored, and its directory is r
   expect(await found()).toEqual([['orphaned', 'unmounted']])
   expect(inVolume()).toEqual({ '.': 0, first: 0 })
   expect(stage.layers(GONE)).toEqual([])
-  expect(listMountRecords(stage)).toEqual([])
+  expect(listReadableMountRecords(stage)).toEqual([])
   expect(stage.fs.existsSync(stage.podDirectory(GONE))).toBe(false)
   expect(stage.fs.existsSync(podDirectory(GONE))).toBe(true)
   expect(await found()).toEqual([])
@@ -144,7 +144,7 @@ it('a missing mount of a deleted pod is not made again but forgotten, and its vo
   stage.host.mounts.detach(parent, Buffer.from('v'))
   stage.host.inodes.close(parent)
   expect(await found()).toEqual([['orphaned', 'unmounted']])
-  expect(listMountRecords(stage)).toEqual([])
+  expect(listReadableMountRecords(stage)).toEqual([])
   expect(inVolume()).toEqual({ '.': 0, first: 0 })
 })
 

@@ -11,8 +11,8 @@ import { unmount } from '../../src/mount/unmount.ts'
 import { collectGarbage } from '../../src/repair/garbage.ts'
 import { healMounts } from '../../src/repair/heal.ts'
 import { Kubelets } from '../../src/repair/kubelets.ts'
-import { listMountRecords } from '../../src/state/mount-record.ts'
-import { kinds } from '../../src/volume/index.ts'
+import { listReadableMountRecords } from '../../src/state/mount-record.ts'
+import { volumeKindLookup } from '../../src/volume/index.ts'
 import { listLoopDevices, makeImage } from '../helpers/disks.ts'
 import { unmountBelow } from '../helpers/kubelet-pod.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
@@ -65,7 +65,7 @@ describe.skipIf(!isRoot)(`the subPath binds of a volume (${isRoot ? 'as root' : 
       'kubernetes.io/pod.uid': UID,
       ...more,
     }
-    await mount(stage.session(), readRequest(directory, JSON.stringify(options), stage.config, kinds))
+    await mount(stage.session(), readRequest(directory, JSON.stringify(options), stage.config, volumeKindLookup))
     return directory
   }
 
@@ -95,7 +95,7 @@ describe.skipIf(!isRoot)(`the subPath binds of a volume (${isRoot ? 'as root' : 
       expect(mountsBelow(pod)).toEqual([])
       expect(fs.readdirSync(pod, { recursive: true })).toEqual(['volumes', `volumes/${end.split('/')[0]}`])
       expect(fs.readFileSync(`${stage.top}/volumes/one/file`, 'utf8')).toBe('data\n')
-      expect(listMountRecords(stage)).toEqual([])
+      expect(listReadableMountRecords(stage)).toEqual([])
     },
   )
 
@@ -135,7 +135,7 @@ describe.skipIf(!isRoot)(`the subPath binds of a volume (${isRoot ? 'as root' : 
       fs.closeSync(user)
     }
     expect(await heal()).toMatchObject([{ state: 'orphaned', action: 'forgotten' }])
-    expect(listMountRecords(stage)).toEqual([])
+    expect(listReadableMountRecords(stage)).toEqual([])
     expect(listLoopDevices(stage.top)).toEqual([])
   })
 
@@ -159,7 +159,7 @@ describe.skipIf(!isRoot)(`the subPath binds of a volume (${isRoot ? 'as root' : 
     await unmount(stage.session(), directory)
     expect(mountsBelow(pod).map((line) => line.split(' ')[4])).toEqual([othersBind])
     expect(stage.warnings).toEqual([])
-    expect(listMountRecords(stage)).toEqual([])
+    expect(listReadableMountRecords(stage)).toEqual([])
   })
 
   it('a mount that heal cannot remove is named by status, doctor and gc until it is removed', async () => {
@@ -183,7 +183,7 @@ describe.skipIf(!isRoot)(`the subPath binds of a volume (${isRoot ? 'as root' : 
     fs.rmSync(inWay)
     expect(await heal()).toMatchObject([{ state: 'orphaned', action: 'forgotten' }])
     expect(fs.readdirSync(pod, { recursive: true })).toEqual(['volumes', 'volumes/modekeep~fs'])
-    expect(listMountRecords(stage)).toEqual([])
+    expect(listReadableMountRecords(stage)).toEqual([])
   })
 
   it('heal names files below the mount point of a deleted pod', async () => {

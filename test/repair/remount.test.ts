@@ -4,7 +4,7 @@ import { Refusal } from '../../src/errors/refusal.ts'
 import { judge } from '../../src/repair/heal-plan.ts'
 import { remount, toFailure } from '../../src/repair/heal-record.ts'
 import { HEAL_ACTIONS, MOUNT_STATES } from '../../src/repair/state.ts'
-import { listMountRecords } from '../../src/state/mount-record.ts'
+import { listReadableMountRecords } from '../../src/state/mount-record.ts'
 import { memoryStage } from '../helpers/stage.ts'
 import { makeTree } from '../helpers/tree.ts'
 
@@ -27,7 +27,7 @@ it('a mount with secrets is not made again by heal, which reports it', async () 
   const stage = memoryStage()
   makeTree(stage.fs, `${stage.top}/volumes/one`, ['file first 0644'])
   await stage.mount('a', { source: `${stage.top}/volumes/one` })
-  const [record] = listMountRecords(stage)
+  const [record] = listReadableMountRecords(stage)
   if (!record) throw new Error('no record')
   const secretive = { ...record, hadSecrets: true }
   const outcome = () => judge(stage.session(), secretive, (judged) => remount(stage.session(), judged, false))

@@ -4,7 +4,7 @@ import { type MountPoint, openMountPoint } from '../../src/kernel/mount-table/mo
 import { readLayers } from '../../src/kernel/mount-table/mountinfo.ts'
 import { attachAt } from '../../src/mount/attach.ts'
 import { healSubPaths, listSubPathDirectories } from '../../src/repair/sub-paths.ts'
-import { tryLockNode } from '../../src/state/locks.ts'
+import { tryAcquireNodeLock } from '../../src/state/locks.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { makeTree } from '../helpers/tree.ts'
 import type { MemoryWorld } from '../memory-host/world.ts'
@@ -132,7 +132,7 @@ describe("kubelet's subPath bind of a deleted source", () => {
 
   it('is left to a running or the next heal, and a dry run does not wait', () => {
     flip()
-    const lock = tryLockNode(stage.session(), 'sub-paths')
+    const lock = tryAcquireNodeLock(stage.session(), 'sub-paths')
     const work = (dryRun = false) => healSubPaths(stage.session(), KUBELET, { dryRun })
     expect(work()).toEqual([found('none', 'another heal is at work')])
     expect(work(true)).toEqual([found('replaced', STALE)])

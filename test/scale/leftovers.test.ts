@@ -5,7 +5,7 @@ import { type Counts, differences, readCounts, total, usual } from '../../bench/
 import type { Host } from '../../src/kernel/host.ts'
 import { linuxHost } from '../../src/kernel/linux/index.ts'
 import { mountRecords } from '../../src/state/mount-record.ts'
-import { reservations } from '../../src/state/process-records.ts'
+import { reservationRecords } from '../../src/state/process-records.ts'
 import { locateVolumeRecords, type Store } from '../../src/state/record-directories.ts'
 import { volumeRecords } from '../../src/state/volume-record.ts'
 import { BINARY, BinaryNode } from '../helpers/kubelet-call.ts'
@@ -29,7 +29,7 @@ function leave(store: Store, count: number): void {
     const given = { by: 'walk', group: 2000, why: 'asked for' } as const
     const directory = `/pods/gone-${n}/volumes/modekeep~fs/v`
     mountRecords.write(store, { ...READY, boot: store.host.bootId(), directory, source, volume, given })
-    if (n < 20) reservations.write(store, { volume, source, group: 3000, directory: '/pods/dead/v' })
+    if (n < 20) reservationRecords.write(store, { volume, source, group: 3000, directory: '/pods/dead/v' })
   }
 }
 

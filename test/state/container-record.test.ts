@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { createContainerCheck } from '../../src/state/container-record.ts'
+import { createContainerExistenceCheck } from '../../src/state/container-record.ts'
 import type { Store } from '../../src/state/record-directories.ts'
 import { LINEAR, measureGrowth } from '../helpers/work.ts'
 
@@ -20,14 +20,14 @@ function storeWith(mounts: number): Store {
 }
 
 it('a container is found by a directory of its exact name in a mount point', () => {
-  const isThere = createContainerCheck(storeWith(10))
+  const isThere = createContainerExistenceCheck(storeWith(10))
   expect(isThere(`7-${ID}`)).toBe(true)
   expect(isThere(ID)).toBe(false)
 })
 
 it('the work to find 100 containers grows no faster than the mount table', () => {
   const search = (mounts: number) => () => {
-    const isThere = createContainerCheck(storeWith(mounts))
+    const isThere = createContainerExistenceCheck(storeWith(mounts))
     for (let at = 0; at < 100; at++) isThere(`none-${at}`)
   }
   expect(measureGrowth(2000, search)).toBeLessThan(LINEAR)

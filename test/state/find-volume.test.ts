@@ -4,9 +4,9 @@ import { createSwapMap } from '../../src/kernel/id-map.ts'
 import { openMountPoint } from '../../src/kernel/mount-table/mount-point.ts'
 import { createPathLookups } from '../../src/kernel/mount-table/responsiveness.ts'
 import { attachAt } from '../../src/mount/attach.ts'
-import { findVolume, listIdentitiesAt, locateVolume } from '../../src/state/find-volume.ts'
+import { findVolumePath, listVolumeIdentitiesAt, locateVolume } from '../../src/state/find-volume.ts'
 import { mountRecords } from '../../src/state/mount-record.ts'
-import { computeTextVolume, resolveVolumeIdentity } from '../../src/state/volume-identity.ts'
+import { computeTextVolumeId, resolveVolumeIdentity } from '../../src/state/volume-identity.ts'
 import { volumeRecords } from '../../src/state/volume-record.ts'
 import { READY } from '../helpers/mount-records.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
@@ -45,7 +45,7 @@ const place = async () => {
 function isAt(path: string): boolean {
   const { inodes } = stage.host
   const handle = inodes.openLinkFree(path)
-  const names = listIdentitiesAt(stage.session(), path, handle)
+  const names = listVolumeIdentitiesAt(stage.session(), path, handle)
   inodes.close(handle)
   return names.includes(volume)
 }
@@ -163,7 +163,7 @@ describe('a volume whose server may be unresponsive', () => {
     expect(await place()).toBe('silent: /nfs/data')
     expect(checkedPaths).toEqual(['/nfs/data'])
     expect(opened.filter((path) => path.startsWith('/nfs'))).toEqual([])
-    await expect(findVolume(stage.session(), volume)).rejects.toThrow(refusal('/nfs/data'))
+    await expect(findVolumePath(stage.session(), volume)).rejects.toThrow(refusal('/nfs/data'))
   })
 
   it('is found at another path nevertheless', async () => {
@@ -192,7 +192,7 @@ describe('a volume whose server may be unresponsive', () => {
 
 describe('a volume on a server is found', () => {
   beforeEach(() => {
-    volume = computeTextVolume({ fsType: 'nfs', source: parseSource('host:/a') })
+    volume = computeTextVolumeId({ fsType: 'nfs', source: parseSource('host:/a') })
     mountAt('/share', { isNew: true })
   })
   const mountShareAs = (fsType: string, source: string) =>
@@ -259,5 +259,5 @@ it.each<[string, () => void, RegExp]>([
   ['was never recorded', () => {}, /nothing is recorded of volume .*: "modekeep status" names/],
 ])('a volume that %s is refused with the remedy', async (_what, arrange, message) => {
   arrange()
-  await expect(findVolume(stage.session(), volume)).rejects.toThrow(message)
+  await expect(findVolumePath(stage.session(), volume)).rejects.toThrow(message)
 })

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { Lock } from '../../src/kernel/host.ts'
 import { ImportStage } from '../../src/state/import-stage.ts'
 import { tryLockRecordDirectory } from '../../src/state/locks.ts'
-import { listImports, locateImport, locateVolumeRecords } from '../../src/state/record-directories.ts'
+import { listVolumesInImport, locateImportDirectory, locateVolumeRecords } from '../../src/state/record-directories.ts'
 import type { Session } from '../../src/state/session.ts'
 import { type VolumeRecord, volumeRecords } from '../../src/state/volume-record.ts'
 import { onEveryStage, type Stage } from '../helpers/stage.ts'
@@ -53,7 +53,7 @@ onEveryStage('an import', (open) => {
       expect(tryLockRecordDirectory(session, locateVolumeRecords(session, VOLUME))).toBeUndefined()
     made[Symbol.dispose]()
     expect(tryLockRecordDirectory(session, locateVolumeRecords(session, VOLUME))?.release()).toBeUndefined()
-    expect(listImports(session)).toEqual([])
+    expect(listVolumesInImport(session)).toEqual([])
   })
 
   it("waits for a call that takes the volume's lock meanwhile", async () => {
@@ -76,8 +76,8 @@ onEveryStage('an import', (open) => {
       expect(await made.publish()).toBe('recorded')
     }
     expect(volumeRecords.read(session, VOLUME)).toMatchObject(others)
-    expect(listImports(session)).toEqual([])
-    expect(stage.fs.existsSync(locateImport(session, VOLUME).path)).toBe(false)
+    expect(listVolumesInImport(session)).toEqual([])
+    expect(stage.fs.existsSync(locateImportDirectory(session, VOLUME).path)).toBe(false)
   })
 
   it("is given up if a call keeps the volume's lock for long", async () => {

@@ -1,15 +1,15 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import { forgetAfterBoot, forgetMount, forgetVolume } from '../../src/state/forget.ts'
+import { forgetMountRecord, forgetMountsAfterReboot, forgetVolumeRecords } from '../../src/state/forget.ts'
 import {
   releaseRecordLock,
-  removeLeftover,
-  removeLeftovers,
-  removeTransientFiles,
+  removeLeftoverRecordDirectories,
+  removeLeftoverRecordDirectory,
+  removeTransientRecordFiles,
   tryAcquireRecordLock,
   tryLockRecordDirectory,
 } from '../../src/state/locks.ts'
-import { listMountRecords, mountRecords } from '../../src/state/mount-record.ts'
-import { reservations } from '../../src/state/process-records.ts'
+import { listReadableMountRecords, mountRecords } from '../../src/state/mount-record.ts'
+import { reservationRecords } from '../../src/state/process-records.ts'
 import {
   listLeftoverFiles,
   listMountRecordDirectories,
@@ -56,7 +56,7 @@ function passBy(place: RecordDirectory): void {
 async function recordMount(directory: string, boot = stage.host.bootId()): Promise<void> {
   makeTree(stage.fs, `${stage.top}/volumes/one`, ['file first 0644'])
   await stage.mount('template', { source: `${stage.top}/volumes/one` })
-  const [record] = listMountRecords(stage)
+  const [record] = listReadableMountRecords(stage)
   await stage.unmount('template')
   if (record) mountRecords.write(stage, { ...record, directory, boot })
 }
@@ -65,7 +65,7 @@ describe.each([
   ['a mount directory', () => locateMountRecords(stage, DIRECTORY)],
   ['a volume', () => locateVolumeRecords(stage, VOLUME)],
 ])('the record directory of %s', (_what, placeOf) => {
-  const removes = () => removeLeftover(stage.session(), placeOf())
+  const removes = () => removeLeftoverRecordDirectory(stage.session(), placeOf())
 
   it.each([
     [[]],
@@ -101,7 +101,7 @@ describe.each([
 
   it('keeps its record when the leftovers of an interrupted call are removed', () => {
     put(placeOf(), 'record.json', 'reservation.json', 'progress.json.new', 'lock')
-    removeTransientFiles(stage.session(), placeOf())
+    removeTransientRecordFiles(stage.session(), placeOf())
     expect(names(placeOf())).toEqual(['lock', 'record.json'])
   })
 })
@@ -139,7 +139,7 @@ describe('a lock', () => {
       expect.stringContaining('could not remove an empty journal: not today'),
       `could not release the lock of volume ${VOLUME}: not today`,
     ])
-    removeLeftovers(stage.session())
+    removeLeftoverRecordDirectories(stage.session())
     expect([locateMountRecords(stage, DIRECTORY), locateVolumeRecords(stage, VOLUME)].map(isThere)).toEqual([
       false,
       false,
@@ -166,9 +166,9 @@ describe('a record', () => {
   it('of a mount is removed after the leftovers of its volume', async () => {
     await recordMount(DIRECTORY)
     put(locateVolumeRecords(stage, VOLUME), 'lock')
-    forgetMount(stage.session(), DIRECTORY, VOLUME)
+    forgetMountRecord(stage.session(), DIRECTORY, VOLUME)
     expect(isThere(locateVolumeRecords(stage, VOLUME))).toBe(false)
-    expect(listMountRecords(stage)).toEqual([])
+    expect(listReadableMountRecords(stage)).toEqual([])
   })
 
   it("of a mount stays if its volume's leftovers cannot be removed, and the next call finds them by it", async () => {
@@ -179,9 +179,9 @@ describe('a record', () => {
       throw new Error('not today')
     }
     stage.host.files = { ...files, remove }
-    expect(() => forgetMount(stage.session(), DIRECTORY, VOLUME)).toThrow('not today')
+    expect(() => forgetMountRecord(stage.session(), DIRECTORY, VOLUME)).toThrow('not today')
     stage.host.files = files
-    expect(listMountRecords(stage)).toHaveLength(1)
+    expect(listReadableMountRecords(stage)).toHaveLength(1)
     expect(stage.host.isLocked(`${locateVolumeRecords(stage, VOLUME).path}/lock`)).toBe(false)
   })
 
@@ -195,17 +195,17 @@ describe('a record', () => {
       'journal.db-journal',
       'notes',
     )
-    removeLeftover(stage.session(), locateVolumeRecords(stage, VOLUME))
+    removeLeftoverRecordDirectory(stage.session(), locateVolumeRecords(stage, VOLUME))
     expect(volumeRecords.read(stage, VOLUME)).toMatchObject(RECORD)
-    forgetVolume(stage.session(), VOLUME)
+    forgetVolumeRecords(stage.session(), VOLUME)
     expect(names(locateVolumeRecords(stage, VOLUME))).toEqual(['lock', 'notes'])
   })
 
   it('of a running call for a volume is removed with the leftovers of the volume', () => {
     put(locateVolumeRecords(stage, VOLUME), 'lock')
-    reservations.write(stage, { volume: VOLUME })
-    expect(removeLeftover(stage.session(), locateVolumeRecords(stage, VOLUME))).toBe(true)
-    expect(reservations.has(stage, VOLUME)).toBe(false)
+    reservationRecords.write(stage, { volume: VOLUME })
+    expect(removeLeftoverRecordDirectory(stage.session(), locateVolumeRecords(stage, VOLUME))).toBe(true)
+    expect(reservationRecords.has(stage, VOLUME)).toBe(false)
   })
 
   it('of mounts before a reboot is removed once, and not if a call has its lock', async () => {
@@ -214,13 +214,13 @@ describe('a record', () => {
     await recordMount('/pods/c/v')
     stage.fs.rmSync(`${stateDir}/boot`, { force: true })
     const lock = tryLockRecordDirectory(stage, locateMountRecords(stage, '/pods/b/v'))
-    forgetAfterBoot(stage.session())
+    forgetMountsAfterReboot(stage.session())
     expect(stage.noted).toEqual({ sweptRecords: 1 })
-    const left = listMountRecords(stage).map(({ directory }) => directory)
+    const left = listReadableMountRecords(stage).map(({ directory }) => directory)
     expect(left.sort()).toEqual(['/pods/b/v', '/pods/c/v'])
     lock?.release()
-    forgetAfterBoot(stage.session())
-    expect(listMountRecords(stage)).toHaveLength(2)
+    forgetMountsAfterReboot(stage.session())
+    expect(listReadableMountRecords(stage)).toHaveLength(2)
   })
 })
 
@@ -230,7 +230,7 @@ it('a leftover of every kind is removed by the next call, and nothing else', asy
   put(locateVolumeRecords(stage, VOLUME), 'progress.json')
   put(other, 'journal.db-wal', 'lock')
   await recordMount(DIRECTORY)
-  removeLeftovers(stage.session())
+  removeLeftoverRecordDirectories(stage.session())
   expect(listMountRecordDirectories(stage)).toMatchObject([{ directory: DIRECTORY, hasRecord: true }])
   expect(isThere(locateVolumeRecords(stage, VOLUME))).toBe(false)
   expect(names(other)).toEqual(['journal.db-wal', 'lock'])

@@ -1,20 +1,20 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { Lock } from '../../src/kernel/host.ts'
 import {
-  findWalker,
+  findVolumeWalkerPid,
   isRecordDirectoryBusy,
   isVolumeBusy,
   locateWalkerLock,
-  readWhileIdle,
+  readWhileVolumeIdle,
 } from '../../src/state/lock-holders.ts'
 import {
   acquireRecordLock,
-  removeLeftover,
+  removeLeftoverRecordDirectory,
+  tryAcquireNodeLock,
   tryAcquireRecordLock,
-  tryLockNode,
   tryLockRecordDirectory,
 } from '../../src/state/locks.ts'
-import { listReservations, reservations, waitUntilReleased } from '../../src/state/process-records.ts'
+import { listReservations, reservationRecords, waitForReservationRelease } from '../../src/state/process-records.ts'
 import {
   locateMountRecords,
   locatePublicationLock,
@@ -55,10 +55,10 @@ it('the locks of a mount directory, of a volume and of the node are different', 
   const locks = [
     tryLockRecordDirectory(stage, mount),
     tryLockRecordDirectory(stage, volume),
-    ...works.map((work) => tryLockNode(stage, work)),
+    ...works.map((work) => tryAcquireNodeLock(stage, work)),
   ]
   expect(locks.includes(undefined)).toBe(false)
-  expect(works.map((work) => tryLockNode(stage, work))).toEqual(works.map(() => undefined))
+  expect(works.map((work) => tryAcquireNodeLock(stage, work))).toEqual(works.map(() => undefined))
   expect([
     isRecordDirectoryBusy(stage, locateMountRecords(stage, '/pods/b/v')),
     isVolumeBusy(stage, '1.2-3-5'),
@@ -140,13 +140,13 @@ describe('a volume that a process of an ended call still walks', () => {
 
   it('is busy, and nothing of it is removed', () => {
     expect([isVolumeBusy(stage, name), isRecordDirectoryBusy(stage, volume)]).toEqual([true, false])
-    expect(readWhileIdle(stage, name, () => 'read')).toBe('busy')
-    expect(findWalker(stage, name)).toBe(4711)
-    expect(removeLeftover(stage.session(), volume)).toBe(false)
+    expect(readWhileVolumeIdle(stage, name, () => 'read')).toBe('busy')
+    expect(findVolumeWalkerPid(stage, name)).toBe(4711)
+    expect(removeLeftoverRecordDirectory(stage.session(), volume)).toBe(false)
     expect(stage.fs.readdirSync(volume.path).sort()).toEqual(['lock', 'walker.lock'])
     walker.release()
-    expect([isVolumeBusy(stage, name), findWalker(stage, name)]).toEqual([false, undefined])
-    expect(removeLeftover(stage.session(), volume)).toBe(true)
+    expect([isVolumeBusy(stage, name), findVolumeWalkerPid(stage, name)]).toEqual([false, undefined])
+    expect(removeLeftoverRecordDirectory(stage.session(), volume)).toBe(true)
     expect(stage.fs.existsSync(volume.path)).toBe(false)
   })
 
@@ -164,12 +164,12 @@ describe('a volume that a process of an ended call still walks', () => {
   })
 
   it('keeps its reservation, and waiting calls are refused', async () => {
-    reservations.write(stage, { volume: name, group: 2000 })
+    reservationRecords.write(stage, { volume: name, group: 2000 })
     expect(listReservations(stage).map(({ record }) => record?.group)).toEqual([2000])
-    await expect(waitUntilReleased(stage, name)).rejects.toThrow(/^process 4711 still walks/)
+    await expect(waitForReservationRelease(stage, name)).rejects.toThrow(/^process 4711 still walks/)
     walker.release()
     expect(listReservations(stage)).toEqual([])
-    await waitUntilReleased(stage, name)
+    await waitForReservationRelease(stage, name)
   })
 
   it('for a running call is waited for like that call', async () => {

@@ -6,8 +6,8 @@ import { type Refusal, UnknownFormatRefusal } from '../../src/errors/refusal.ts'
 import { trustedFiles } from '../../src/kernel/trusted-files.ts'
 import {
   createMountRecord,
-  listMountRecords,
-  listMounts,
+  listReadableMountRecords,
+  listRecordedMounts,
   type MountRecord,
   mountRecords,
 } from '../../src/state/mount-record.ts'
@@ -48,7 +48,7 @@ function put(text: string): void {
   fs.writeFileSync(`${place}/record.json`, text)
 }
 
-const unreadable = () => listMounts(store).filter(({ problem }) => problem !== undefined)
+const unreadable = () => listRecordedMounts(store).filter(({ problem }) => problem !== undefined)
 
 describe('a mount record', () => {
   it('has all that an unmount needs', () => {
@@ -79,10 +79,10 @@ describe('a mount record', () => {
       expect(mountRecords.read(store, directory)).toBeUndefined()
       mountRecords.write(store, record)
       expect(mountRecords.read(store, directory)).toEqual(record)
-      expect(listMountRecords(store)).toEqual([record])
+      expect(listReadableMountRecords(store)).toEqual([record])
       mountRecords.remove(store, directory)
       expect(mountRecords.read(store, directory)).toBeUndefined()
-      expect(listMountRecords(store)).toEqual([])
+      expect(listReadableMountRecords(store)).toEqual([])
     },
   )
 
@@ -91,12 +91,12 @@ describe('a mount record', () => {
     const long = { ...RECORD, directory: `/${'x'.repeat(198)}` }
     for (const record of [short, long]) mountRecords.write(store, record)
     expect(
-      listMountRecords(store)
+      listReadableMountRecords(store)
         .map((record) => record.directory.length)
         .sort(),
     ).toEqual([198, 199])
     mountRecords.remove(store, short.directory)
-    expect(listMountRecords(store)).toEqual([long])
+    expect(listReadableMountRecords(store)).toEqual([long])
   })
 
   it('is listed without foreign files', () => {
@@ -106,7 +106,7 @@ describe('a mount record', () => {
     fs.writeFileSync(`${place}/record.json.new`, JSON.stringify({ ...RECORD, pod: 'torn' }))
     fs.mkdirSync(`${top}/mounts/foreign`)
     fs.writeFileSync(`${top}/mounts/foreign/record.json`, JSON.stringify({ ...RECORD, pod: 'foreign' }))
-    expect(listMountRecords(store)).toEqual([RECORD])
+    expect(listReadableMountRecords(store)).toEqual([RECORD])
   })
 
   const WHOLE = { format: 2, ...RECORD }
@@ -135,7 +135,7 @@ describe('a mount record', () => {
     mountRecords.write(store, other)
     expect(() => mountRecords.read(store, RECORD.directory)).toThrow(problem)
     expect(mountRecords.has(store, RECORD.directory)).toBe(true)
-    expect(listMountRecords(store)).toEqual([other])
+    expect(listReadableMountRecords(store)).toEqual([other])
     expect(unreadable()).toEqual([{ directory: RECORD.directory, record: undefined, problem: expect.any(problem) }])
     mountRecords.write(store, RECORD)
     expect(mountRecords.read(store, RECORD.directory)).toEqual(RECORD)

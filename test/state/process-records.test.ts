@@ -3,10 +3,10 @@ import { UnknownFormatRefusal } from '../../src/errors/refusal.ts'
 import type { Host } from '../../src/kernel/host.ts'
 import {
   listReservations,
-  listReservedVolumes,
+  listVolumesWithReservation,
   type Reservation,
   removeStaleReservations,
-  reservations,
+  reservationRecords,
 } from '../../src/state/process-records.ts'
 import { DamagedRecord } from '../../src/state/record.ts'
 import type { Store } from '../../src/state/record-directories.ts'
@@ -34,15 +34,15 @@ const listed = (store: Store) => listReservations(store).map(({ record, problem 
 it('a reservation is read as it was written, and listed while its call runs, until it is removed', () => {
   const store = { host: memoryHost(new MemoryWorld()), config: { stateDir: '/state' } }
   expect(listed(store)).toEqual([])
-  reservations.write(store, RESERVATION)
-  reservations.write(store, PLACELESS)
-  expect(reservations.read(store, '1-2-3')).toEqual(RESERVATION)
+  reservationRecords.write(store, RESERVATION)
+  reservationRecords.write(store, PLACELESS)
+  expect(reservationRecords.read(store, '1-2-3')).toEqual(RESERVATION)
   expect(listed(store)).toEqual([])
   lock(store.host, '1-2-3')
   lock(store.host, '1-2-4')
   expect(listed(store)).toEqual([RESERVATION, PLACELESS])
-  reservations.remove(store, '1-2-3')
-  reservations.remove(store, '1-2-3')
+  reservationRecords.remove(store, '1-2-3')
+  reservationRecords.remove(store, '1-2-3')
   expect(listed(store)).toEqual([PLACELESS])
 })
 
@@ -62,13 +62,13 @@ it('leftovers of crashed calls are removed, also partial ones, but nothing of ru
   const store = { host: memoryHost(new MemoryWorld()), config: { stateDir: '/state' } }
   const names = () => store.host.files.list('/state/reservations').sort()
   removeStaleReservations(store)
-  reservations.write(store, RESERVATION)
-  reservations.write(store, PLACELESS)
+  reservationRecords.write(store, RESERVATION)
+  reservationRecords.write(store, PLACELESS)
   for (const name of ['1-2-3.json.new', '1-2-5.json.new', 'notes.json', 'notes']) {
     store.host.files.replace(`/state/reservations/${name}`, 'half of')
   }
   lock(store.host, '1-2-3')
-  expect(listReservedVolumes(store)).toEqual(['1-2-3', '1-2-4', '1-2-5'])
+  expect(listVolumesWithReservation(store)).toEqual(['1-2-3', '1-2-4', '1-2-5'])
   expect(listed(store)).toEqual([RESERVATION])
   removeStaleReservations(store)
   expect(names()).toEqual(['1-2-3.json', '1-2-3.json.new', 'notes', 'notes.json'])

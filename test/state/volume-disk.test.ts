@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { applyByHand, refuseRestore, restoreByHand } from '../../src/fsgroup/volume-by-hand.ts'
 import { createPathLookups } from '../../src/kernel/mount-table/responsiveness.ts'
 import { explainOtherDiskAtPath, locateVolume } from '../../src/state/find-volume.ts'
-import { listVolumes } from '../../src/state/record-directories.ts'
+import { listVolumesWithRecords } from '../../src/state/record-directories.ts'
 import { volumeRecords } from '../../src/state/volume-record.ts'
 import { createDiskStage, PLACE } from '../helpers/disk-stage.ts'
 import type { Stage } from '../helpers/stage.ts'
@@ -19,7 +19,7 @@ beforeEach(() => {
 
 const walk = (place = PLACE) => stage.byHand(place, (session, opened) => applyByHand(session, opened, FS_GROUP))
 const restore = (isForced = false) => stage.byHand(PLACE, (session, opened) => restoreByHand(session, opened, isForced))
-const volume = () => listVolumes(stage)[0] ?? ''
+const volume = () => listVolumesWithRecords(stage)[0] ?? ''
 const recorded = () => volumeRecords.read(stage, volume())?.disk
 const files = () => groups(listTree(disk.fs as unknown as typeof stage.fs, '/'))
 const DIFFER = /are of serial A, wwid A, and this is serial B: a copy, or a forged one/

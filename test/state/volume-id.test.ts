@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import {
   formatVolumeId,
-  isNamedByDevice,
-  isSameRoot,
-  isTextVolume,
+  isPlainVolumeIdPrefix,
+  isSameVolumeRoot,
+  isTextVolumeId,
   isVolumeId,
-  mayBeginVolumeId,
+  isVolumeNamedByDevice,
   parseRootVolumeId,
   parseVolumeId,
 } from '../../src/state/volume-id.ts'
@@ -34,24 +34,29 @@ describe("a volume's identity", () => {
     '../1-2-3',
     '1-2-3\n',
   ])('is not parsed from %j', (text) => {
-    expect([parseVolumeId(text), isVolumeId(text), isTextVolume(text)]).toEqual([undefined, false, false])
+    expect([parseVolumeId(text), isVolumeId(text), isTextVolumeId(text)]).toEqual([undefined, false, false])
   })
 
   it('begins with each of its own beginnings, and never with a path', () => {
     for (const text of [`${UUID}-2-abc`, 'ef53.01-1a-0', `text-${DIGEST}`])
-      for (let length = 1; length <= text.length; length++) expect(mayBeginVolumeId(text.slice(0, length))).toBe(true)
-    for (const text of ['', '.', '..', '/srv', 'data', '1-2-3-4']) expect(mayBeginVolumeId(text)).toBe(false)
+      for (let length = 1; length <= text.length; length++)
+        expect(isPlainVolumeIdPrefix(text.slice(0, length))).toBe(true)
+    for (const text of ['', '.', '..', '/srv', 'data', '1-2-3-4']) expect(isPlainVolumeIdPrefix(text)).toBe(false)
   })
 
   it('has the same root only with the same inode number and birth time', () => {
     const id = parseRootVolumeId('1.2-1a-5')
-    expect(isSameRoot(id, { inode: 26n, born: 5n })).toBe(true)
-    expect(isSameRoot(id, { inode: 27n, born: 5n })).toBe(false)
-    expect(isSameRoot(id, { inode: 26n, born: 0n })).toBe(false)
-    expect(isSameRoot(parseRootVolumeId(`text-${DIGEST}`), { inode: 26n, born: 5n })).toBe(false)
+    expect(isSameVolumeRoot(id, { inode: 26n, born: 5n })).toBe(true)
+    expect(isSameVolumeRoot(id, { inode: 27n, born: 5n })).toBe(false)
+    expect(isSameVolumeRoot(id, { inode: 26n, born: 0n })).toBe(false)
+    expect(isSameVolumeRoot(parseRootVolumeId(`text-${DIGEST}`), { inode: 26n, born: 5n })).toBe(false)
   })
 
   it('depends on the number of a device only for f_fsid on xfs', () => {
-    expect(['58465342.1-2-3', 'ef53.58465342-2-3', '58465342-2-3'].map(isNamedByDevice)).toEqual([true, false, false])
+    expect(['58465342.1-2-3', 'ef53.58465342-2-3', '58465342-2-3'].map(isVolumeNamedByDevice)).toEqual([
+      true,
+      false,
+      false,
+    ])
   })
 })

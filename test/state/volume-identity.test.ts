@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { Handle, Stat } from '../../src/kernel/host.ts'
 import { JOURNAL_FILE, type Store } from '../../src/state/record-directories.ts'
 import { formatVolumeId } from '../../src/state/volume-id.ts'
-import { computeVolumeNames, refuseRenamed, resolveVolumeIdentity } from '../../src/state/volume-identity.ts'
+import { computeVolumeNames, refuseRenamedVolume, resolveVolumeIdentity } from '../../src/state/volume-identity.ts'
 import { volumeRecords } from '../../src/state/volume-record.ts'
 import { memoryHost } from '../memory-host/index.ts'
 import { MemoryWorld } from '../memory-host/world.ts'
@@ -69,7 +69,7 @@ describe('the name of a volume on a kernel that reports UUIDs', () => {
   it('is the new one after the older record was removed, and a call with the older one is refused', () => {
     const { store, named } = arrange({}, { [OLDER]: 'record.json' })
     expect(named()).toBe(OLDER)
-    const check = (volume: string) => () => refuseRenamed(store, volume, ROOT, '/srv/data')
+    const check = (volume: string) => () => refuseRenamedVolume(store, volume, ROOT, '/srv/data')
     expect(check(OLDER)).not.toThrow()
     expect(check(NOW)).toThrow('another call has put /srv/data back meanwhile')
     volumeRecords.remove(store, OLDER)

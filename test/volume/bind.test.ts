@@ -3,15 +3,15 @@ import { describe, expect, it } from 'vitest'
 import { DEFAULT_CONFIG } from '../../src/config/defaults.ts'
 import { parseSource } from '../../src/config/source.ts'
 import { Refusal } from '../../src/errors/refusal.ts'
-import { bind } from '../../src/volume/bind.ts'
-import { openNode } from '../../src/volume/kind/source-path.ts'
+import { bindKind } from '../../src/volume/bind.ts'
+import { openNodeSource } from '../../src/volume/kind/source-path.ts'
 import { rendered } from '../helpers/rendered.ts'
 import { makeTree } from '../helpers/tree.ts'
 import { memoryHost } from '../memory-host/index.ts'
 import { MemoryWorld } from '../memory-host/world.ts'
 
 function faults(source: string, mountOptions: string[] = [], stateDir = DEFAULT_CONFIG.stateDir) {
-  return bind.faults(
+  return bindKind.faults(
     { source: parseSource(source), fsType: 'bind', ownership: 'none', mountOptions, readOnly: false },
     { ...DEFAULT_CONFIG, stateDir },
   )
@@ -74,7 +74,7 @@ describe('the source of a bind mount', () => {
 
   it('is by default next to the records', () => {
     const check = (source: string) =>
-      bind.faults(
+      bindKind.faults(
         { source: parseSource(source), fsType: 'bind', ownership: 'none', mountOptions: [], readOnly: false },
         DEFAULT_CONFIG,
       )
@@ -108,7 +108,7 @@ describe('the source on the node', () => {
   const host = memoryHost(world)
 
   it('is opened if it is a directory reached without a link', () => {
-    const { handle, stat } = openNode(host, '/srv/real/data')
+    const { handle, stat } = openNodeSource(host, '/srv/real/data')
     expect(stat.mode).toBe(0o040755)
     expect(host.inodes.pathOf(handle)).toBe('/srv/real/data')
     host.inodes.close(handle)
@@ -127,7 +127,7 @@ describe('the source on the node', () => {
   ])('%s is refused, and every handle is closed', (source, reason) => {
     let thrown: unknown
     try {
-      openNode(host, source)
+      openNodeSource(host, source)
     } catch (error) {
       thrown = error
     }

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { DEFAULT_CONFIG } from '../../src/config/defaults.ts'
 import { readRequest } from '../../src/config/request.ts'
 import { type BlockDevices, type Handle, type Host, SystemError } from '../../src/kernel/host.ts'
-import { disks } from '../../src/volume/disk.ts'
-import { kinds } from '../../src/volume/index.ts'
+import { diskKinds } from '../../src/volume/disk.ts'
+import { volumeKindLookup } from '../../src/volume/index.ts'
 import { memoryHost } from '../memory-host/index.ts'
 import { MemoryWorld } from '../memory-host/world.ts'
 
@@ -37,9 +37,9 @@ function nodeWith(
 
 async function open(node: ReturnType<typeof nodeWith>, more: Record<string, string> = {}) {
   const options = JSON.stringify({ source: IMAGE, 'kubernetes.io/fsType': 'xfs', ...more })
-  const request = readRequest('/pods/v', options, DEFAULT_CONFIG, kinds)
+  const request = readRequest('/pods/v', options, DEFAULT_CONFIG, volumeKindLookup)
   const { host } = node
-  const kind = disks.find(({ name }) => name === 'xfs')
+  const kind = diskKinds.find(({ name }) => name === 'xfs')
   const source = kind?.openSource?.(host, request)
   const rest = {
     group: undefined,

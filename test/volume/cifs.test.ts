@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { cifs, formatCredentials } from '../../src/volume/cifs.ts'
+import { cifsKind, formatCifsCredentials } from '../../src/volume/cifs.ts'
 import { readFailureMessage } from '../helper/fake-programs.ts'
 import { addSkipReason, cannotMountWith } from '../helpers/needs.ts'
 import { isRoot } from '../helpers/stage.ts'
@@ -9,7 +9,7 @@ const SOURCE = '//server/share/a b'
 const USER = { username: 'bob', password: 'x' }
 
 function credentials(values: Record<string, string | Buffer>): string | undefined {
-  const bytes = formatCredentials(secretsOf(values))
+  const bytes = formatCifsCredentials(secretsOf(values))
   return bytes && Buffer.from(bytes).toString('latin1')
 }
 
@@ -67,7 +67,7 @@ describe('credentials', () => {
 })
 
 describe('a CIFS share', () => {
-  const faults = (...mountOptions: string[]) => new RemoteStage(cifs).faults({ source: SOURCE, mountOptions })
+  const faults = (...mountOptions: string[]) => new RemoteStage(cifsKind).faults({ source: SOURCE, mountOptions })
 
   it.each([
     'vers=3.1.1',
@@ -105,7 +105,7 @@ describe('a CIFS share', () => {
   })
 
   it.each(['sec=krb5', 'sec=krb5i'])("accepts %s only if the node's rule names it with its value", (option) => {
-    const stage = new RemoteStage(cifs)
+    const stage = new RemoteStage(cifsKind)
     expect(stage.faults({ source: SOURCE, mountOptions: [option] })).toEqual([])
     expect([stage.naming(option), stage.naming('sec=ntlmssp')]).toEqual(['value', 'none'])
   })
@@ -134,7 +134,7 @@ describe('a CIFS share', () => {
 
 describe.skipIf(!isRoot)(addSkipReason(`a mounted CIFS share, ${runsAgainst('cifs')}`, cannotMountWith()), () => {
   function openStage(): RemoteStage {
-    const stage = new RemoteStage(cifs)
+    const stage = new RemoteStage(cifsKind)
     stage.programs.add('mount.cifs', MOUNTING)
     return stage
   }

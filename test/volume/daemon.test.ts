@@ -5,15 +5,15 @@ import { attachAt } from '../../src/mount/attach.ts'
 import { type MountRecord, mountRecords } from '../../src/state/mount-record.ts'
 import type { Session } from '../../src/state/session.ts'
 import {
-  endHanging,
-  endReplaced,
-  endStopped,
+  attachGuardMount,
+  endHangingDaemon,
+  endReplacedDaemons,
+  endStoppedDaemons,
   findHangingDaemon,
-  isStopped,
-  putGuard,
-  statServed,
+  isDaemonStopped,
+  statServedMount,
 } from '../../src/volume/daemon.ts'
-import { createSourceCheck } from '../../src/volume/unresponsive-source.ts'
+import { createUnresponsiveSourceCheck } from '../../src/volume/unresponsive-source.ts'
 import { READY } from '../helpers/mount-records.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { makeTree } from '../helpers/tree.ts'
@@ -35,13 +35,13 @@ function nodeWith(states: Record<string, string>): { session: Session; killed: s
 }
 
 it('a daemon counts as stopped by a signal or a debugger, and not if it sleeps or has ended', () => {
-  expect(['T', 't', 'S', 'D', 'R'].filter((state) => isStopped({ pid: 1, state }))).toEqual(['T', 't'])
-  expect(isStopped(undefined)).toBe(false)
+  expect(['T', 't', 'S', 'D', 'R'].filter((state) => isDaemonStopped({ pid: 1, state }))).toEqual(['T', 't'])
+  expect(isDaemonStopped(undefined)).toBe(false)
 })
 
 it('at an unmount stopped daemons are ended, and running ones are reported', () => {
   const { session, killed } = nodeWith({ old: 'T', writing: 'S', own: 't' })
-  const left = endStopped(session, { staging: 'own', replacedDaemons: ['old', 'writing', 'gone'] })
+  const left = endStoppedDaemons(session, { staging: 'own', replacedDaemons: ['old', 'writing', 'gone'] })
   expect(left).toEqual(['writing'])
   expect(killed).toEqual(['old', 'own'])
 })
@@ -58,7 +58,7 @@ it('a daemon is searched among the recorded processes, and ended with no others'
     kill: (...given: unknown[]) => void asked.push(given),
   }
   const known = [{ pid: 7, start: '100' }]
-  endStopped(
+  endStoppedDaemons(
     { ...session, host: { ...session.host, daemons } },
     { staging: 'own', replacedDaemons: ['old'], daemons: [{ staging: 'own', processes: known }] },
   )
@@ -73,7 +73,7 @@ it('a daemon is searched among the recorded processes, and ended with no others'
 
 it('a mount without a daemon has none to end', () => {
   const { session, killed } = nodeWith({ another: 'T' })
-  expect(endStopped(session, { staging: undefined, replacedDaemons: [] })).toEqual([])
+  expect(endStoppedDaemons(session, { staging: undefined, replacedDaemons: [] })).toEqual([])
   expect(killed).toEqual([])
 })
 
@@ -165,7 +165,7 @@ describe('a mount of a daemon or a server', () => {
       const { session, killed } = served({ daemon, answers: false })
       expect(await findHangingDaemon(session, point, there)).toBe('own')
       expect(killed).toEqual([])
-      await endHanging(session, point, there)
+      await endHangingDaemon(session, point, there)
       expect(killed).toEqual([`${stage.config.stateDir}/staging/own`])
       expect(stage.warnings).toEqual([warning, warning])
     },
@@ -184,7 +184,7 @@ describe('a mount of a daemon or a server', () => {
     expect(await findHangingDaemon(session, point, undefined)).toBeUndefined()
     const bind = { ...READY, directory: PLACE, mounted: { ...READY.mounted, mountId } } as MountRecord
     expect(await findHangingDaemon(session, point, bind)).toBeUndefined()
-    await endHanging(session, point, bind)
+    await endHangingDaemon(session, point, bind)
     expect([asked, killed, stage.warnings]).toEqual([[], [], []])
   })
 
@@ -199,10 +199,10 @@ describe('a mount of a daemon or a server', () => {
   it('is not queried while its daemon lives, and is once the daemon has ended', async () => {
     const there = record(mountTree())
     const living = served({ daemon: STOPPED })
-    expect(await statServed(living.session, point, there)).toEqual({ stat: statPoint(stage.host, point) })
+    expect(await statServedMount(living.session, point, there)).toEqual({ stat: statPoint(stage.host, point) })
     expect([living.looked, living.asked]).toEqual([[], []])
     const ended = served()
-    await statServed(ended.session, point, there)
+    await statServedMount(ended.session, point, there)
     expect(ended.looked).toEqual([`${PLACE}, whatever is cached`])
   })
 
@@ -210,10 +210,13 @@ describe('a mount of a daemon or a server', () => {
     const there = nfs(mountTree())
     const { session, looked } = served({ answers: false })
     const healthUnknownReason = 'health unknown: the server does not respond'
-    expect(await statServed(session, point, there)).toEqual({ stat: statPoint(stage.host, point), healthUnknownReason })
+    expect(await statServedMount(session, point, there)).toEqual({
+      stat: statPoint(stage.host, point),
+      healthUnknownReason,
+    })
     expect(looked).toEqual([])
     const { session: well, looked: asked } = served()
-    expect(await statServed(well, point, there)).not.toHaveProperty('healthUnknownReason')
+    expect(await statServedMount(well, point, there)).not.toHaveProperty('healthUnknownReason')
     expect(asked).toEqual([PLACE])
   })
 
@@ -228,7 +231,10 @@ describe('a mount of a daemon or a server', () => {
     attachAt(stage.host, share, stage.host.mounts.createTree('nfs', []))
     const { mounts } = stage.host
     const table = () => mounts.table().replaceAll(/( \/srv\/share .*) - memory /g, `$1 - ${fsType} `)
-    const isSilent = createSourceCheck({ ...session, host: { ...session.host, mounts: { ...mounts, table } } })
+    const isSilent = createUnresponsiveSourceCheck({
+      ...session,
+      host: { ...session.host, mounts: { ...mounts, table } },
+    })
     for (const part of ['a', 'b']) {
       const request = { ...READY.request, source: { type: 'local', path: `/srv/share/${part}` } } as const
       expect(await isSilent({ ...READY, request })).toBe(silent)
@@ -269,18 +275,18 @@ describe('a mount of a daemon or a server', () => {
       const host = withTable()
       const mountId = mountTree()
       world().actions.length = 0
-      putGuard(host, point)
+      attachGuardMount(host, point)
       expect(changes()).toEqual(['create-tree tmpfs', 'set-flags 1 0', 'attach-beneath'])
       expect(statPoint(host, point)).toMatchObject({ mountId: Number(mountId) })
       expect(stage.host.mounts.table().match(/modekeep~fs/g)).toHaveLength(2)
       world().actions.length = 0
-      putGuard(host, point)
+      attachGuardMount(host, point)
       expect(world().actions).toEqual([])
     })
 
     it('before it is mounted, and every handle is closed', () => {
       const handles = world().handles.size
-      putGuard(withTable(), point)
+      attachGuardMount(withTable(), point)
       expect(changes()).toEqual(['create-tree tmpfs', 'set-flags 1 0', 'attach'])
       expect(world().handles.size).toBe(handles)
     })
@@ -288,7 +294,7 @@ describe('a mount of a daemon or a server', () => {
     it('unless the kernel cannot attach one', () => {
       const mountId = mountTree()
       const { mounts } = stage.host
-      putGuard({ ...stage.host, mounts: { ...mounts, attachBeneath: () => false } }, point)
+      attachGuardMount({ ...stage.host, mounts: { ...mounts, attachBeneath: () => false } }, point)
       expect(statPoint(stage.host, point)).toMatchObject({ mountId: Number(mountId) })
       expect(stage.host.mounts.table().match(/modekeep~fs/g)).toHaveLength(1)
     })
@@ -305,7 +311,7 @@ describe('after a replacement', () => {
 
   it('stopped and ended daemons are ended and removed from the record, and the serving one stays', () => {
     const { session, killed } = replaced({ old: 'T', writing: 'S', own: 'T' }, ['old', 'writing', 'gone'])
-    endReplaced(session, PLACE)
+    endReplacedDaemons(session, PLACE)
     expect(killed).toEqual(['old'])
     expect(left(session)).toEqual(['writing'])
   })
@@ -315,7 +321,7 @@ describe('after a replacement', () => {
     const { files } = session.host
     const written: string[] = []
     const host = { ...session.host, files: { ...files, replace: (path: string) => void written.push(path) } }
-    for (const path of [PLACE, '/node/pods/another']) endReplaced({ ...session, host }, path)
+    for (const path of [PLACE, '/node/pods/another']) endReplacedDaemons({ ...session, host }, path)
     expect(written).toEqual([])
     expect(left(session)).toEqual(['writing'])
   })
@@ -327,7 +333,7 @@ describe('after a replacement', () => {
       throw new Error('EPERM')
     }
     const host = { ...session.host, daemons: { ...session.host.daemons, kill } }
-    endReplaced({ ...session, host, warn: (message) => void warnings.push(message) }, PLACE)
+    endReplacedDaemons({ ...session, host, warn: (message) => void warnings.push(message) }, PLACE)
     expect(warnings).toEqual(['daemons of what was mounted before: EPERM'])
     expect(left(session)).toEqual(['old'])
   })

@@ -3,8 +3,8 @@ import type { OptionNaming } from '../../src/config/allow.ts'
 import { DEFAULT_CONFIG } from '../../src/config/defaults.ts'
 import { parseSource } from '../../src/config/source.ts'
 import { renderFault } from '../../src/errors/fault.ts'
-import { findKind } from '../../src/volume/index.ts'
-import { findRequiredNaming } from '../../src/volume/kind/options.ts'
+import { findVolumeKind } from '../../src/volume/index.ts'
+import { findRequiredOptionNaming } from '../../src/volume/kind/options.ts'
 
 const SOURCES: Record<string, string> = {
   sshfs: 'me@host:/a',
@@ -21,13 +21,13 @@ function faults(program: string, options: string): string[] {
     readOnly: false,
     ownership: 'none' as const,
   }
-  const kind = findKind(request.fsType)
+  const kind = findVolumeKind(request.fsType)
   if (!kind) throw new Error('no kind')
   return kind.faults(request, DEFAULT_CONFIG).map((fault) => renderFault(fault))
 }
 
 function naming(program: string, option: string): OptionNaming {
-  return findRequiredNaming(findKind(`fuse.${program}`)?.optionRules() ?? new Map(), option)
+  return findRequiredOptionNaming(findVolumeKind(`fuse.${program}`)?.optionRules() ?? new Map(), option)
 }
 
 describe('the options of FUSE programs', () => {
@@ -79,7 +79,7 @@ describe('a FUSE fsType', () => {
   it.each(['fuse.', 'fuse', 'fuse3.sshfs', 'fuse.../x', 'fuse.a/b', 'fuse.-o', 'fuse.A'])(
     'is not parsed from %s',
     (fsType) => {
-      expect(findKind(fsType)).toBeUndefined()
+      expect(findVolumeKind(fsType)).toBeUndefined()
     },
   )
 })
@@ -87,7 +87,7 @@ describe('a FUSE fsType', () => {
 describe('a source in the format of its program', () => {
   function faultsOf(source: string): string[] {
     const request = { source: parseSource(source), fsType: 'fuse.s3fs', mountOptions: [], readOnly: false }
-    const faults = findKind('fuse.s3fs')?.faults({ ...request, ownership: 'none' }, DEFAULT_CONFIG)
+    const faults = findVolumeKind('fuse.s3fs')?.faults({ ...request, ownership: 'none' }, DEFAULT_CONFIG)
     return faults?.map((fault) => renderFault(fault)) ?? ['no kind']
   }
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { Refusal } from '../../src/errors/refusal.ts'
 import { SystemError } from '../../src/kernel/host.ts'
 import { linuxHost } from '../../src/kernel/linux/index.ts'
-import { nfs, nfs4 } from '../../src/volume/nfs.ts'
+import { nfs4Kind, nfsKind } from '../../src/volume/nfs.ts'
 import { readFailureMessage } from '../helper/fake-programs.ts'
 import { FS_GROUP, NO_FS_GROUP } from '../helpers/mount-records.ts'
 import { addSkipReason, cannotMountWith } from '../helpers/needs.ts'
@@ -43,7 +43,7 @@ describe('an NFS export', () => {
     'noexec',
     'noatime',
   ])('accepts the option %s', (option) => {
-    expect(new RemoteStage(nfs).faults({ source: SOURCE, mountOptions: [option] })).toEqual([])
+    expect(new RemoteStage(nfsKind).faults({ source: SOURCE, mountOptions: [option] })).toEqual([])
   })
 
   it.each([
@@ -54,7 +54,7 @@ describe('an NFS export', () => {
     ['nconnect=4 ', 'it like nconnect=4'],
     ['hard=yes', 'it like hard'],
   ])('refuses %s', (option, way) => {
-    expect(new RemoteStage(nfs).faults({ source: SOURCE, mountOptions: [option] })).toEqual([
+    expect(new RemoteStage(nfsKind).faults({ source: SOURCE, mountOptions: [option] })).toEqual([
       `option "mountOptions" has "${option}": write ${way}`,
     ])
   })
@@ -65,13 +65,13 @@ describe('an NFS export', () => {
     ['_netdev', 'leave _netdev out, as it tells the boot of a node when to mount'],
     ['retry=5', 'leave retry out, as kubelet tries again by itself'],
   ])('refuses %s and names its equivalent or the reason', (option, remedy) => {
-    expect(new RemoteStage(nfs).faults({ source: SOURCE, mountOptions: [option] })).toEqual([
+    expect(new RemoteStage(nfsKind).faults({ source: SOURCE, mountOptions: [option] })).toEqual([
       expect.stringMatching(new RegExp(`^option "mountOptions" has \\["${option}"\\]: .*; ${remedy}$`)),
     ])
   })
 
   it('accepts xprtsec=mtls, which authenticates the node, only if a rule names it with its value', () => {
-    const stage = new RemoteStage(nfs)
+    const stage = new RemoteStage(nfsKind)
     const options = ['xprtsec=none', 'xprtsec=tls', 'xprtsec=mtls']
     expect(options.map((option) => stage.naming(option))).toEqual(['none', 'none', 'value'])
     expect(stage.faults({ source: SOURCE, mountOptions: ['xprtsec=ssl'] })).toEqual([
@@ -80,7 +80,7 @@ describe('an NFS export', () => {
   })
 
   it.each(['sec=krb5', 'sec=krb5i', 'sec=krb5p'])('accepts %s only if a rule names it with its value', (option) => {
-    const stage = new RemoteStage(nfs)
+    const stage = new RemoteStage(nfsKind)
     expect(stage.faults({ source: SOURCE, mountOptions: [option, 'hard'] })).toEqual([])
     expect([stage.naming(option), stage.naming('hard')]).toEqual(['value', 'none'])
   })
@@ -88,7 +88,7 @@ describe('an NFS export', () => {
   it.each(['bg', 'addr=10.0.0.1', 'mounthost=other', 'clientaddr=10.0.0.1', 'retry=10000', 'remount', 'context=x'])(
     'refuses %s as unknown, as it would name another server, or wait in the background',
     (option) => {
-      expect(new RemoteStage(nfs4).faults({ source: SOURCE, mountOptions: [option] })).toEqual([
+      expect(new RemoteStage(nfs4Kind).faults({ source: SOURCE, mountOptions: [option] })).toEqual([
         expect.stringContaining(`option "mountOptions" has ["${option}"]: nfs4 takes ro, rw, `),
       ])
     },
@@ -96,7 +96,7 @@ describe('an NFS export', () => {
 })
 
 describe.skipIf(!isRoot)(addSkipReason(`a mounted NFS export, ${runsAgainst('nfs')}`, cannotMountWith()), () => {
-  it.each([nfs, nfs4])('passes exactly these arguments and this environment to mount.$name', async (kind) => {
+  it.each([nfsKind, nfs4Kind])('passes exactly these arguments and this environment to mount.$name', async (kind) => {
     const stage = new RemoteStage(kind)
     stage.programs.add(`mount.${kind.name}`, MOUNTING)
     const { mode } = await stage.open({ source: SOURCE, mountOptions: ['vers=4.2', 'noexec', 'hard'], readOnly: true })
@@ -109,7 +109,7 @@ describe.skipIf(!isRoot)(addSkipReason(`a mounted NFS export, ${runsAgainst('nfs
   })
 
   it('is refused with the message of a failing mount.nfs', async () => {
-    const stage = new RemoteStage(nfs)
+    const stage = new RemoteStage(nfsKind)
     stage.programs.add('mount.nfs', 'echo "mount.nfs: access denied by server while mounting $1" >&2; exit 32')
     expect(await readFailureMessage(stage.open({ source: SOURCE }))).toBe(
       'mount.nfs failed with exit status 32: mount.nfs: access denied by server while mounting server:/exports/a',
@@ -131,7 +131,7 @@ describe.skipIf(!isRoot)(addSkipReason(`a mounted NFS export, ${runsAgainst('nfs
     }
 
     it.each(['walk', 'auto'] as const)('is refused before a walk begins: %s', async (ownership) => {
-      const work = open(new RemoteStage(nfs), { fsGroup: FS_GROUP, ownership })
+      const work = open(new RemoteStage(nfsKind), { fsGroup: FS_GROUP, ownership })
       await expect(work).rejects.toThrow(Refusal)
       expect(await readFailureMessage(work)).toBe(
         'the server of server:/exports/a squashes root, so this node cannot give group 2000 to its files: ' +
@@ -145,7 +145,7 @@ describe.skipIf(!isRoot)(addSkipReason(`a mounted NFS export, ${runsAgainst('nfs
       ['read-only', { fsGroup: FS_GROUP, ownership: 'walk', readOnly: true }],
       ['with the group already', { fsGroup: { ...FS_GROUP, groupId: 0 }, ownership: 'walk' }],
     ] as const)('is mounted %s', async (_how, request) => {
-      await open(new RemoteStage(nfs), request)
+      await open(new RemoteStage(nfsKind), request)
     })
   })
 })

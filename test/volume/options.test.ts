@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import {
-  filterOwnOptions,
+  filterFileSystemOptions,
   findOptionFaults,
-  findRequiredNaming,
+  findRequiredOptionNaming,
   type OptionRule,
 } from '../../src/volume/kind/options.ts'
 import { rendered } from '../helpers/rendered.ts'
@@ -42,7 +42,7 @@ describe('mount options', () => {
       ['risky', { ...plain, isRisky: true }],
       ['sec', { ...plain, onlyNamed: ['krb5'] }],
     ])
-    expect(findRequiredNaming(own, option)).toBe(naming)
+    expect(findRequiredOptionNaming(own, option)).toBe(naming)
   })
 
   it('that are unknown are passed on to a program that may know them, except with control characters', () => {
@@ -109,6 +109,6 @@ describe('mount options', () => {
   })
 
   it('that are flags are not passed to the file system', () => {
-    expect(filterOwnOptions(['ro', 'size=5', 'noatime', 'mode=0770'])).toEqual(['size=5', 'mode=0770'])
+    expect(filterFileSystemOptions(['ro', 'size=5', 'noatime', 'mode=0770'])).toEqual(['size=5', 'mode=0770'])
   })
 })

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { cifs } from '../../src/volume/cifs.ts'
-import { nfs, nfs4 } from '../../src/volume/nfs.ts'
+import { cifsKind } from '../../src/volume/cifs.ts'
+import { nfs4Kind, nfsKind } from '../../src/volume/nfs.ts'
 import { readFailureMessage } from '../helper/fake-programs.ts'
 import { addSkipReason, cannotMountWith } from '../helpers/needs.ts'
 import { RemoteStage, secretsOf } from './remote.ts'
@@ -30,7 +30,7 @@ describe.skipIf(cannot !== '')(addSkipReason("the programs of Debian's packages,
     'p'.repeat(511),
     ','.repeat(255),
   ])('mount.cifs passes the password %j to the kernel byte for byte', async (password) => {
-    const stage = new RemoteStage(cifs)
+    const stage = new RemoteStage(cifsKind)
     stage.programs.add('mount.cifs', TRACED)
     const secrets = secretsOf({ username: 'b o b', password: Buffer.from(password, 'latin1'), domain: 'W=G' })
     const mountOptions = ['vers=3.0', 'port=1', 'soft']
@@ -42,7 +42,7 @@ describe.skipIf(cannot !== '')(addSkipReason("the programs of Debian's packages,
     expect(text).toContain(`,user=b o b,domain=W=G,pass=${password.replaceAll(',', ',,')}`)
   })
 
-  it.each([nfs, nfs4])('mount.$name parses its arguments, and reports at once why it fails', async (kind) => {
+  it.each([nfsKind, nfs4Kind])('mount.$name parses its arguments, and reports at once why it fails', async (kind) => {
     const message = await readFailureMessage(
       new RemoteStage(kind).open({ source: '127.0.0.1:/exports', mountOptions: ['vers=4.2', 'port=1', 'soft'] }),
     )

@@ -2,8 +2,8 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { SECRET_FILE } from '../../src/kernel/helpers.ts'
-import { cifs, formatCredentials } from '../../src/volume/cifs.ts'
-import { nfs4 } from '../../src/volume/nfs.ts'
+import { cifsKind, formatCifsCredentials } from '../../src/volume/cifs.ts'
+import { nfs4Kind } from '../../src/volume/nfs.ts'
 import { FakePrograms, readFailureMessage } from '../helper/fake-programs.ts'
 import { FS_GROUP } from '../helpers/mount-records.ts'
 import { addSkipReason, cannotMountWith } from '../helpers/needs.ts'
@@ -31,7 +31,7 @@ const noGanesha = cannotMountWith('ganesha.nfsd', 'mount.nfs4').replace(/install
 describe.skipIf(noSamba !== '')(title('a share of a real samba', 'cifs', noSamba), () => {
   it('accepts the credentials that modekeep writes, through the inherited descriptor', async () => {
     const { port, top } = await startSamba(PASSWORD)
-    const secretFile = formatCredentials(SECRETS)
+    const secretFile = formatCifsCredentials(SECRETS)
     if (!secretFile) throw new Error('there are no credentials')
     const args = [
       '-s',
@@ -50,7 +50,7 @@ describe.skipIf(noSamba !== '')(title('a share of a real samba', 'cifs', noSamba
 
   onKernel('cifs')("shows its files with the pod's group, and can be written", async () => {
     const { port, shared } = await startSamba(PASSWORD)
-    const stage = new RemoteStage(cifs)
+    const stage = new RemoteStage(cifsKind)
     const mountOptions = ['vers=3.0', `port=${port}`]
     const { gid, mode } = await stage.open(
       { source: '//127.0.0.1/share', mountOptions },
@@ -65,7 +65,7 @@ describe.skipIf(noSamba !== '')(title('a share of a real samba', 'cifs', noSamba
     const secrets = secretsOf({ username: 'root', password: 'wrong-password' })
     const mountOptions = ['vers=3.0', `port=${port}`]
     const message = await readFailureMessage(
-      new RemoteStage(cifs).open({ source: '//127.0.0.1/share', mountOptions }, { secrets }),
+      new RemoteStage(cifsKind).open({ source: '//127.0.0.1/share', mountOptions }, { secrets }),
     )
     expect(message).toMatch(/mount error\(13\): Permission denied/)
     expect(message).not.toContain('wrong-password')
@@ -77,7 +77,7 @@ describe.skipIf(noGanesha !== '')(title('an export of a real nfs-ganesha', 'nfs4
 
   withoutKernel('nfs4')('is asked for by mount.nfs4, which says what this kernel lacks', async () => {
     const { port } = await startGanesha('no_root_squash')
-    const message = await readFailureMessage(new RemoteStage(nfs4).open({ source, mountOptions: [`port=${port}`] }))
+    const message = await readFailureMessage(new RemoteStage(nfs4Kind).open({ source, mountOptions: [`port=${port}`] }))
     expect(message).toMatch(
       /^mount\.nfs4 failed with exit status 32: mount\.nfs4?: .*(No such device|not supported|not configured)/,
     )
@@ -86,7 +86,7 @@ describe.skipIf(noGanesha !== '')(title('an export of a real nfs-ganesha', 'nfs4
   onKernel('nfs4')('is mounted, and walked if root is not squashed', async () => {
     const { port, shared } = await startGanesha('no_root_squash')
     execFileSync('chgrp', ['1234', shared])
-    const stage = new RemoteStage(nfs4)
+    const stage = new RemoteStage(nfs4Kind)
     const request = { source, mountOptions: [`port=${port}`], fsGroup: FS_GROUP, ownership: 'walk' } as const
     expect((await stage.open(request)).gid).toBe(1234)
   })
@@ -94,6 +94,6 @@ describe.skipIf(noGanesha !== '')(title('an export of a real nfs-ganesha', 'nfs4
   onKernel('nfs4')('that squashes root is refused before a walk begins', async () => {
     const { port } = await startGanesha('root_squash')
     const request = { source, mountOptions: [`port=${port}`], fsGroup: FS_GROUP, ownership: 'walk' } as const
-    expect(await readFailureMessage(new RemoteStage(nfs4).open(request))).toContain('squashes root')
+    expect(await readFailureMessage(new RemoteStage(nfs4Kind).open(request))).toContain('squashes root')
   })
 })

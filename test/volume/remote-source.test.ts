@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import { renderFault } from '../../src/errors/fault.ts'
 import { quoteValue } from '../../src/errors/refusal.ts'
-import { findRemoteFaults } from '../../src/volume/kind/source-path.ts'
+import { findRemoteSourceFaults } from '../../src/volume/kind/source-path.ts'
 import { requestFor } from './remote.ts'
 
 function faults(source: string, subPath?: string): string[] {
   const form = source.startsWith('/') ? 'share' : 'export'
   const fsType = form === 'share' ? 'cifs' : 'nfs'
-  return findRemoteFaults(requestFor({ source, fsType, subPath }), form).map((fault) => renderFault(fault))
+  return findRemoteSourceFaults(requestFor({ source, fsType, subPath }), form).map((fault) => renderFault(fault))
 }
 
 describe('a source on a server', () => {

@@ -3,7 +3,7 @@ import * as fs from 'node:fs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { readRequest } from '../../src/config/request.ts'
 import { mount } from '../../src/mount/mount.ts'
-import { kinds } from '../../src/volume/index.ts'
+import { volumeKindLookup } from '../../src/volume/index.ts'
 import { FakePrograms, findProcessesWith } from '../helper/fake-programs.ts'
 import { cannotServe } from '../helpers/fuse-node.ts'
 import { addSkipReason, cannotMountWith } from '../helpers/needs.ts'
@@ -93,7 +93,7 @@ describe.skipIf(!isRoot)(addSkipReason(`a volume on a server, ${runsAgainst('nfs
       onTestFinished(() => void process.kill(Number(server), 'SIGKILL'))
       // Not by the stage, which looks at the directory itself.
       const { config } = stage
-      await mount(stage.session(), readRequest(stage.podDirectory('a'), JSON.stringify(NFS), config, kinds))
+      await mount(stage.session(), readRequest(stage.podDirectory('a'), JSON.stringify(NFS), config, volumeKindLookup))
       expect(stage.noted).toMatchObject({ decision: 'ready' })
       const reason = expect.stringContaining('health unknown: the server does not respond')
       expect(await stage.heal()).toMatchObject([{ state: 'unknown', action: 'none', reason }])

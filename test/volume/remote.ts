@@ -9,7 +9,7 @@ import { parseSource } from '../../src/config/source.ts'
 import { renderFault } from '../../src/errors/fault.ts'
 import { linuxHost } from '../../src/kernel/linux/index.ts'
 import type { MountContext, VolumeKind } from '../../src/volume/kind/kind.ts'
-import { findRequiredNaming } from '../../src/volume/kind/options.ts'
+import { findRequiredOptionNaming } from '../../src/volume/kind/options.ts'
 import { createStagingName } from '../../src/volume/kind/staged.ts'
 import { FakePrograms, RECORDING } from '../helper/fake-programs.ts'
 import { NO_FS_GROUP } from '../helpers/mount-records.ts'
@@ -108,6 +108,6 @@ export class RemoteStage {
 
   /** How far a rule has to name an option. */
   naming(option: string): OptionNaming {
-    return findRequiredNaming(this.#kind.optionRules(), option)
+    return findRequiredOptionNaming(this.#kind.optionRules(), option)
   }
 }

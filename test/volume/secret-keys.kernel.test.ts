@@ -9,7 +9,7 @@ import { SYSTEM_PATH } from '../../src/kernel/linux/programs.ts'
 import { mount } from '../../src/mount/mount.ts'
 import { unmount } from '../../src/mount/unmount.ts'
 import { mountRecords } from '../../src/state/mount-record.ts'
-import { kinds } from '../../src/volume/index.ts'
+import { volumeKindLookup } from '../../src/volume/index.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 
 const title = `keys of a Secret${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
@@ -54,7 +54,7 @@ describe.skipIf(!isRoot)(title, () => {
       Buffer.from(value).toString('base64'),
     ])
     const text = JSON.stringify({ source, 'kubernetes.io/fsType': fsType, ...Object.fromEntries(secrets) })
-    const request = readRequest(directory, text, stage.config, kinds)
+    const request = readRequest(directory, text, stage.config, volumeKindLookup)
     await mount({ ...stage.session(), secrets: readSecrets(text) }, request)
   }
   const read = (name: string) => fs.readFileSync(`${out}/${name}`, 'utf8')
@@ -143,7 +143,7 @@ describe.skipIf(!isRoot)(title, () => {
       mountOptions: 'passwd_file=/etc/shadow',
       [`${SECRET_PREFIX}passwd`]: Buffer.from(VALUE).toString('base64'),
     })
-    const request = readRequest(directory, text, stage.config, kinds)
+    const request = readRequest(directory, text, stage.config, volumeKindLookup)
     const made = mount({ ...stage.session(), secrets: readSecrets(text) }, request)
     await expect(made).rejects.toThrow('option "mountOptions" has passwd_file')
   })

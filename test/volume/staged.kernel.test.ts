@@ -6,7 +6,7 @@ import { DEFAULT_CONFIG } from '../../src/config/defaults.ts'
 import { HELPER_MARK } from '../../src/kernel/helpers.ts'
 import { linuxHost } from '../../src/kernel/linux/index.ts'
 import type { MountContext } from '../../src/volume/kind/kind.ts'
-import { mountStaged, sweepStages } from '../../src/volume/kind/staged.ts'
+import { mountOnStage, unmountStaleStages } from '../../src/volume/kind/staged.ts'
 import { unmountBelow } from '../helpers/kubelet-pod.ts'
 import { addSkipReason, cannotMountWith } from '../helpers/needs.ts'
 
@@ -27,7 +27,7 @@ describe.skipIf(!isRoot)(addSkipReason('the mount of a helper program', cannotMo
   })
 
   const sweep = (stateDir = context.stateDir) =>
-    sweepStages({
+    unmountStaleStages({
       host: linuxHost,
       config: { ...DEFAULT_CONFIG, stateDir },
       warn: (message) => expect.unreachable(message),
@@ -40,7 +40,7 @@ describe.skipIf(!isRoot)(addSkipReason('the mount of a helper program', cannotMo
   }
 
   it('is returned detached, and its staging directory is removed', async () => {
-    const tree = await mountStaged(context, mountOn)
+    const tree = await mountOnStage(context, mountOn)
     expect(left()).toEqual([[], false])
     fs.mkdirSync(`${top}/target`)
     const target = linuxHost.inodes.openTrusted(`${top}/target`)
@@ -54,7 +54,7 @@ describe.skipIf(!isRoot)(addSkipReason('the mount of a helper program', cannotMo
     fs.mkdirSync(`${top}/state/staging`, { recursive: true })
     const sweeps = linuxHost.tryLock(`${top}/state/staging/mine.lock`)
     setTimeout(() => sweeps?.release(true), 20)
-    linuxHost.inodes.close(await mountStaged(context, mountOn))
+    linuxHost.inodes.close(await mountOnStage(context, mountOn))
     expect(sweeps).toBeDefined()
     expect(left()).toEqual([[], false])
   })
@@ -64,7 +64,7 @@ describe.skipIf(!isRoot)(addSkipReason('the mount of a helper program', cannotMo
     fs.mkdirSync(peer)
     execFileSync('mount', ['--bind', top, peer])
     try {
-      const tree = await mountStaged(context, async (directory) => {
+      const tree = await mountOnStage(context, async (directory) => {
         await mountOn(directory)
         expect(fs.existsSync(`${directory}/a`)).toBe(true)
         expect(table()).not.toMatch(new RegExp(` ${peer}/\\S+ .* helper `))
@@ -81,7 +81,7 @@ describe.skipIf(!isRoot)(addSkipReason('the mount of a helper program', cannotMo
     fs.mkdirSync(`${top}/source`)
     fs.writeFileSync(`${top}/source/b`, 'data')
     const source = linuxHost.inodes.openTrusted(`${top}/source`)
-    const tree = await mountStaged(context, async (directory, stage) => {
+    const tree = await mountOnStage(context, async (directory, stage) => {
       fs.renameSync(`${top}/source`, `${top}/moved`)
       const shown = stage.show(source, true)
       expect(fs.readFileSync(`${shown}/b`, 'utf8')).toBe('data')
@@ -97,7 +97,7 @@ describe.skipIf(!isRoot)(addSkipReason('the mount of a helper program', cannotMo
   })
 
   it('is removed if the helper fails after it has mounted', async () => {
-    const failing = mountStaged(context, async (directory) => {
+    const failing = mountOnStage(context, async (directory) => {
       await mountOn(directory)
       throw new Error('failed afterwards')
     })
@@ -106,7 +106,7 @@ describe.skipIf(!isRoot)(addSkipReason('the mount of a helper program', cannotMo
   })
 
   it('must exist when the helper has ended', async () => {
-    await expect(mountStaged(context, async () => {})).rejects.toThrow(/has mounted nothing/)
+    await expect(mountOnStage(context, async () => {})).rejects.toThrow(/has mounted nothing/)
     expect(left()).toEqual([[], false])
   })
 
@@ -115,7 +115,7 @@ describe.skipIf(!isRoot)(addSkipReason('the mount of a helper program', cannotMo
     fs.mkdirSync(`${place}/dead`, { recursive: true })
     fs.writeFileSync(`${place}/dead.lock`, '')
     for (const layer of ['one', 'two']) execFileSync('mount', ['-t', 'tmpfs', layer, `${place}/dead`])
-    const tree = await mountStaged(context, async (directory) => {
+    const tree = await mountOnStage(context, async (directory) => {
       sweep()
       expect(fs.readdirSync(place).sort()).toEqual(['mine', 'mine.lock'])
       await mountOn(directory)

@@ -5,14 +5,14 @@ import { parseSource } from '../../src/config/source.ts'
 import { Refusal } from '../../src/errors/refusal.ts'
 import { type Handle, type Host, SystemError } from '../../src/kernel/host.ts'
 import type { MountContext } from '../../src/volume/kind/kind.ts'
-import { tmpfs } from '../../src/volume/tmpfs.ts'
+import { tmpfsKind } from '../../src/volume/tmpfs.ts'
 import { NO_FS_GROUP } from '../helpers/mount-records.ts'
 import { rendered } from '../helpers/rendered.ts'
 import { memoryHost } from '../memory-host/index.ts'
 import { MemoryWorld } from '../memory-host/world.ts'
 
 function faults(mountOptions: string[], source = '', subPath = undefined) {
-  return tmpfs.faults(
+  return tmpfsKind.faults(
     { source: parseSource(source), subPath, fsType: 'tmpfs', ownership: 'none', mountOptions, readOnly: false },
     DEFAULT_CONFIG,
   )
@@ -136,16 +136,16 @@ describe('a tmpfs', () => {
   it('passes its own options to the kernel, and flags to the mount', () => {
     const world = new MemoryWorld()
     const host = memoryHost(world)
-    expect(tmpfs.openSource).toBeUndefined()
-    tmpfs.openTree(makingOn(host))
+    expect(tmpfsKind.openSource).toBeUndefined()
+    tmpfsKind.openTree(makingOn(host))
     expect(world.actions).toEqual(['create-tree tmpfs size=64m mode=0770 nr_inodes=65536'])
   })
 
   it("gets the node's limits if the pod sets none, as the kernel's default is half of the memory", () => {
     const world = new MemoryWorld()
     const making = makingOn(memoryHost(world))
-    tmpfs.openTree({ ...making, request: { ...REQUEST, mountOptions: [] }, tmpfsMaxSize: '1g' })
-    tmpfs.openTree({ ...making, request: { ...REQUEST, mountOptions: ['nr_inodes=5', 'size=1m'] } })
+    tmpfsKind.openTree({ ...making, request: { ...REQUEST, mountOptions: [] }, tmpfsMaxSize: '1g' })
+    tmpfsKind.openTree({ ...making, request: { ...REQUEST, mountOptions: ['nr_inodes=5', 'size=1m'] } })
     expect(world.actions).toEqual([
       'create-tree tmpfs size=1073741824 nr_inodes=1048576',
       'create-tree tmpfs nr_inodes=5 size=1m',
@@ -155,7 +155,7 @@ describe('a tmpfs', () => {
   it.each([['EINVAL'], ['EBUSY']])(
     "refuses an option with the kernel's message, if it fails once or twice: %s",
     (code) => {
-      const make = () => tmpfs.openTree(makingOn(hostWhoseTreeFails('fsconfig', code)))
+      const make = () => tmpfsKind.openTree(makingOn(hostWhoseTreeFails('fsconfig', code)))
       expect(make).toThrow(Refusal)
       expect(make).toThrow(
         `the kernel refuses mountOptions "size=64m,noexec,mode=0770": fsconfig size=64m: ${code} (tmpfs: Bad value)`,
@@ -169,7 +169,7 @@ describe('a tmpfs', () => {
     ['fsmount', 'ENOMEM'],
     ['fsmount', 'EINVAL'],
   ])("does not blame the pod's author for an error of the node: %s %s", (syscall, code) => {
-    const make = () => tmpfs.openTree(makingOn(hostWhoseTreeFails(syscall, code)))
+    const make = () => tmpfsKind.openTree(makingOn(hostWhoseTreeFails(syscall, code)))
     expect(make).toThrow(SystemError)
     expect(make).toThrow(`${syscall} size=64m: ${code} (tmpfs: Bad value)`)
   })
@@ -180,6 +180,6 @@ describe('a tmpfs', () => {
       throw new TypeError('fsconfig')
     }
     const broken = { ...host, mounts: { ...host.mounts, createTree } }
-    expect(() => tmpfs.openTree(makingOn(broken))).toThrow(TypeError)
+    expect(() => tmpfsKind.openTree(makingOn(broken))).toThrow(TypeError)
   })
 })

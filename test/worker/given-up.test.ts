@@ -1,5 +1,5 @@
 import { expect, it, vi } from 'vitest'
-import { givenUpWalks } from '../../src/state/process-records.ts'
+import { givenUpWalkRecords } from '../../src/state/process-records.ts'
 import { computeWalkSilenceLimitMs, recordGivenUpWalk } from '../../src/worker/given-up.ts'
 import { memoryStage } from '../helpers/stage.ts'
 
@@ -22,7 +22,7 @@ it('after a walk was given up the next walks have a short time, and after two mi
     // The clock of the node was set back.
     vi.setSystemTime(0)
     expect(computeWalkSilenceLimitMs(session, VOLUME)).toBeUndefined()
-    givenUpWalks.remove(session, VOLUME)
+    givenUpWalkRecords.remove(session, VOLUME)
     expect(computeWalkSilenceLimitMs(session, VOLUME)).toBeUndefined()
   } finally {
     vi.useRealTimers()

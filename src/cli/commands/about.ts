@@ -4,7 +4,7 @@ import type { Fault } from '../../errors/fault.ts'
 import { quoteValue } from '../../errors/refusal.ts'
 import type { Host } from '../../kernel/host.ts'
 import { isUnwell } from '../../repair/state.ts'
-import { listMountRecords } from '../../state/mount-record.ts'
+import { listReadableMountRecords } from '../../state/mount-record.ts'
 import type { Store } from '../../state/record-directories.ts'
 import { findNearestSpelling, listRecordedVolumes } from './operands.ts'
 import { readSelectedStatus } from './status.ts'
@@ -135,7 +135,7 @@ export function listRecordedNames(store: Store, kind: RecordedNameKind): string[
 
 function readRecordedNames(store: Store, kind: RecordedNameKind): string[] {
   if (kind === 'volumes') return listRecordedVolumes(store)
-  const mounts = listMountRecords(store)
+  const mounts = listReadableMountRecords(store)
   if (kind === 'mounts') return mounts.map(({ directory }) => directory)
   const pods = mounts.flatMap(({ pod }) => pod || [])
   return [...new Set(kind === 'pods' ? pods : pods.map((pod) => pod.replace(/\/.*/, '')))]

@@ -4,8 +4,8 @@ import { Refusal } from '../../errors/refusal.ts'
 import { restoreRootBits } from '../../fsgroup/root-bit.ts'
 import { collectGarbage, refuseToForget } from '../../repair/garbage.ts'
 import type { GarbageItem } from '../../repair/volume-garbage.ts'
-import { listContainers } from '../../state/container-record.ts'
-import { listVolumes } from '../../state/record-directories.ts'
+import { listContainerRecords } from '../../state/container-record.ts'
+import { listVolumesWithRecords } from '../../state/record-directories.ts'
 import type { Session } from '../../state/session.ts'
 import { alignColumns, type OutputLine } from '../output/output.ts'
 import { resolveVolumeName } from './operands.ts'
@@ -84,7 +84,7 @@ export interface GcDocument {
 
 /** Removes unneeded records from the state directory, or reports what it would remove. */
 export async function runGarbageCollection(session: Session, { isDry, forget: word }: GcCommand): Promise<GcDocument> {
-  const forget = word === undefined ? undefined : resolveVolumeName(session, word, listVolumes(session))
+  const forget = word === undefined ? undefined : resolveVolumeName(session, word, listVolumesWithRecords(session))
   if (word !== undefined && forget === undefined) {
     throw Refusal.of(
       'volume-unknown',
@@ -104,7 +104,7 @@ export async function runGarbageCollection(session: Session, { isDry, forget: wo
 function collectContainerGarbage(session: Session, isDry: boolean): GarbageItem[] {
   const reason = 'its pod is gone, or it has long had time to start'
   const removed = reconcileContainers(session, undefined, isDry)
-  const kept = listContainers(session).flatMap(({ container: name, problem }): GarbageItem[] =>
+  const kept = listContainerRecords(session).flatMap(({ container: name, problem }): GarbageItem[] =>
     problem === undefined || removed.includes(name)
       ? []
       : [{ kind: 'container', name, action: 'kept', reason: problem.message }],

@@ -4,12 +4,12 @@ import { createPathLookups } from '../../kernel/mount-table/responsiveness.ts'
 import { FileError } from '../../kernel/system-error.ts'
 import type { JournalSnapshot } from '../../ownership/journal/copy.ts'
 import { serializeExportedJournal } from '../../state/exported-journal.ts'
-import { listIdentitiesAt } from '../../state/find-volume.ts'
-import { readWhileIdle } from '../../state/lock-holders.ts'
+import { listVolumeIdentitiesAt } from '../../state/find-volume.ts'
+import { readWhileVolumeIdle } from '../../state/lock-holders.ts'
 import type { Session } from '../../state/session.ts'
-import { hasJournal, openJournalSnapshot } from '../../state/volume-journal.ts'
+import { hasVolumeJournal, openJournalSnapshot } from '../../state/volume-journal.ts'
 import { type VolumeRecord, volumeRecords } from '../../state/volume-record.ts'
-import { DIRECTORY_REQUIREMENT, openNodeBy } from '../../volume/kind/source-path.ts'
+import { DIRECTORY_REQUIREMENT, openNodeSourceBy } from '../../volume/kind/source-path.ts'
 import { extractLastWalk, type LastWalk } from '../node-state/recorded-walk.ts'
 import { resolveTargetOperand, type TargetOperand } from './operands.ts'
 import type { OperatorProcess } from './verb.ts'
@@ -91,10 +91,10 @@ function assertExportOutput({ host }: Session, file: string, isForced: boolean, 
 /** Returns the volume name that has a record, among the names that a directory may have as a volume. */
 async function findRecordedVolume(session: Session, directory: string): Promise<string> {
   const wanted = { ...DIRECTORY_REQUIREMENT, what: 'directory' }
-  const { handle } = await openNodeBy(createPathLookups(session), session.host, directory, wanted)
+  const { handle } = await openNodeSourceBy(createPathLookups(session), session.host, directory, wanted)
   using _ = deferClose(session.host.inodes, handle)
-  const volumes = listIdentitiesAt(session, directory, handle)
-  const volume = volumes.find((name) => volumeRecords.has(session, name) || hasJournal(session, name))
+  const volumes = listVolumeIdentitiesAt(session, directory, handle)
+  const volume = volumes.find((name) => volumeRecords.has(session, name) || hasVolumeJournal(session, name))
   if (volume !== undefined) return volume
   throw Refusal.of(
     'command',
@@ -111,7 +111,7 @@ function openVolumeJournalSnapshot(session: Session, volume: string): VolumeJour
     }
     return { record, journal: openJournalSnapshot(session, volume, record !== undefined) }
   }
-  const idle = readWhileIdle(session, volume, readBoth)
+  const idle = readWhileVolumeIdle(session, volume, readBoth)
   const busy = idle === 'busy'
   const { record, journal } = busy ? readBoth() : idle
   if (journal === undefined) {

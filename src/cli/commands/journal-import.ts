@@ -8,15 +8,21 @@ import {
   type PathLookups,
 } from '../../kernel/mount-table/responsiveness.ts'
 import { type ExportedJournal, readExportedJournal } from '../../state/exported-journal.ts'
-import { listIdentitiesAt, locateVolume } from '../../state/find-volume.ts'
+import { listVolumeIdentitiesAt, locateVolume } from '../../state/find-volume.ts'
 import { ImportStage } from '../../state/import-stage.ts'
-import { readWhileIdle } from '../../state/lock-holders.ts'
+import { readWhileVolumeIdle } from '../../state/lock-holders.ts'
 import type { Session } from '../../state/session.ts'
-import { explainDifference, formatDisk, parseDisk, readDisk, toRecordedDisk } from '../../state/volume-disk.ts'
-import { isTextVolume } from '../../state/volume-id.ts'
+import {
+  explainDiskDifference,
+  formatJournalDisk,
+  parseJournalDisk,
+  readBackingDisk,
+  toRecordedDisk,
+} from '../../state/volume-disk.ts'
+import { isTextVolumeId } from '../../state/volume-id.ts'
 import { openJournalForReading, openJournalSnapshot } from '../../state/volume-journal.ts'
 import { type VolumeRecord, volumeRecords } from '../../state/volume-record.ts'
-import { DIRECTORY_REQUIREMENT, openNodeBy } from '../../volume/kind/source-path.ts'
+import { DIRECTORY_REQUIREMENT, openNodeSourceBy } from '../../volume/kind/source-path.ts'
 import { extractLastWalk } from '../node-state/recorded-walk.ts'
 import { createPeriodicYield, type JournalDocument } from './journal-export.ts'
 
@@ -84,7 +90,7 @@ export async function importJournal(
   await stage.write(header.record === null ? undefined : relocateVolumeRecord(header.record, source, disk), {
     rows: exported.rows(),
     unsettled: header.unsettled.map(BigInt),
-    disk: disk && formatDisk(disk),
+    disk: disk && formatJournalDisk(disk),
   })
   const outcome = await stage.publish()
   if (outcome !== 'published') throw new Refusal(createImportFault(outcome === 'busy' ? 'busy' : 'other', volume))
@@ -104,7 +110,7 @@ async function resolveImportDirectory(
   const source = at ?? (await findExportedVolumeDirectory(session, exported))
   const disk = await identifyVolumeDisk(session, exported, source)
   const other =
-    at === undefined ? explainDifference(exported.header.volume, parseExportedDisk(exported), disk) : undefined
+    at === undefined ? explainDiskDifference(exported.header.volume, parseExportedDisk(exported), disk) : undefined
   if (other === undefined) return source
   throw Refusal.of('command', other, `if ${quoteValue(source)} is the one that is meant, name it with --at`)
 }
@@ -117,13 +123,13 @@ async function identifyVolumeDisk(
   session: Session,
   { header }: ExportedJournal,
   directory: string,
-): Promise<ReturnType<typeof readDisk>> {
+): Promise<ReturnType<typeof readBackingDisk>> {
   const { host } = session
   const wanted = { ...DIRECTORY_REQUIREMENT, what: 'directory' }
-  const { handle } = await openNodeBy(createPathLookups(session), host, directory, wanted)
+  const { handle } = await openNodeSourceBy(createPathLookups(session), host, directory, wanted)
   using _ = deferClose(host.inodes, handle)
-  const volumes = listIdentitiesAt(session, directory, handle)
-  if (volumes.includes(header.volume)) return readDisk(session, handle)
+  const volumes = listVolumeIdentitiesAt(session, directory, handle)
+  if (volumes.includes(header.volume)) return readBackingDisk(session, handle)
   throw Refusal.of(
     'command',
     `directory ${quoteValue(directory)} is volume ${volumes.join(' or ')}, and the file is of volume ${header.volume}`,
@@ -133,7 +139,7 @@ async function identifyVolumeDisk(
 
 function parseExportedDisk({ header: { record, disk } }: ExportedJournal): VolumeRecord['disk'] {
   if (record !== null) return record.disk
-  return disk === null ? undefined : parseDisk(disk)
+  return disk === null ? undefined : parseJournalDisk(disk)
 }
 
 async function findExportedVolumeDirectory(session: Session, { header }: ExportedJournal): Promise<string> {
@@ -163,12 +169,12 @@ async function describeFormerVolumePath(
 ): Promise<string> {
   if (record === null) return ''
   const { source, volume } = record
-  if (isTextVolume(volume) || !isPlainAbsolutePath(source)) return ` (it was ${quoteValue(source)})`
+  if (isTextVolumeId(volume) || !isPlainAbsolutePath(source)) return ` (it was ${quoteValue(source)})`
   if (await lookups.isUnresponsive(source)) return ` (it was ${quoteValue(source)}, which does not respond here)`
   try {
-    const { handle } = await openNodeBy(lookups, session.host, source)
+    const { handle } = await openNodeSourceBy(lookups, session.host, source)
     using _ = deferClose(session.host.inodes, handle)
-    return ` (it was ${quoteValue(source)}, which is volume ${listIdentitiesAt(session, source, handle)[0]} here)`
+    return ` (it was ${quoteValue(source)}, which is volume ${listVolumeIdentitiesAt(session, source, handle)[0]} here)`
   } catch (error) {
     if (error instanceof Refusal || errorCode(error) !== undefined)
       return ` (it was ${quoteValue(source)}, which is no directory here)`
@@ -179,7 +185,7 @@ async function describeFormerVolumePath(
 /** Sets the record's directory. A text identity needs none. The recorded request is dropped, as its links are the other node's. */
 function relocateVolumeRecord(record: VolumeRecord, directory: string, disk: VolumeRecord['disk']): VolumeRecord {
   const moved = { ...record, disk }
-  if (isTextVolume(record.volume) || record.source === directory) return moved
+  if (isTextVolumeId(record.volume) || record.source === directory) return moved
   const { asked: _, ...rest } = moved
   return { ...rest, source: directory }
 }
@@ -187,7 +193,7 @@ function relocateVolumeRecord(record: VolumeRecord, directory: string, disk: Vol
 /** Compares the exported journal with this node's record of the volume. */
 function compareExportWithRecords(session: Session, exported: ExportedJournal): 'nothing' | 'same' | 'other' | 'busy' {
   const { volume } = exported.header
-  return readWhileIdle(session, volume, () => {
+  return readWhileVolumeIdle(session, volume, () => {
     if (!volumeRecords.has(session, volume)) {
       using journal = openJournalForReading(session, volume, false)
       if (journal?.isEmpty() ?? true) return 'nothing'

@@ -1,6 +1,6 @@
 import { quoteValue } from '../../errors/refusal.ts'
 import type { Session } from '../../state/session.ts'
-import { isTextVolume } from '../../state/volume-id.ts'
+import { isTextVolumeId } from '../../state/volume-id.ts'
 import { alignColumns, type OutputLine, quoteForShell } from '../output/output.ts'
 import { exportJournal, type JournalDocument, type JournalExportCommand } from './journal-export.ts'
 import { importJournal, type JournalImportCommand } from './journal-import.ts'
@@ -65,7 +65,7 @@ export const journalVerb: SessionVerb<JournalCommand, JournalDocument> = {
     if (refusal !== null) lines.push({ text: `import would be refused now: ${refusal}`, style: 'notice' })
     lines.push(...formatJournalRemarks(document))
     // A server's volume is restored by name, as its source is no directory.
-    const place = isTextVolume(volume) ? volume : quoteForShell(source)
+    const place = isTextVolumeId(volume) ? volume : quoteForShell(source)
     if (action === 'import' && !isDry) lines.push(`"modekeep restore ${place}" puts it back`)
     return lines
   },

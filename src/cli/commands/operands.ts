@@ -2,8 +2,8 @@ import { resolve } from 'node:path'
 import { quoteValue, Refusal } from '../../errors/refusal.ts'
 import { deferClose, errorCode } from '../../kernel/host.ts'
 import { createPathLookups } from '../../kernel/mount-table/responsiveness.ts'
-import { listMountRecords } from '../../state/mount-record.ts'
-import { listVolumes, type Store } from '../../state/record-directories.ts'
+import { listReadableMountRecords } from '../../state/mount-record.ts'
+import { listVolumesWithRecords, type Store } from '../../state/record-directories.ts'
 import type { Session } from '../../state/session.ts'
 import { isVolumeId } from '../../state/volume-id.ts'
 import { volumeRecords } from '../../state/volume-record.ts'
@@ -21,8 +21,8 @@ export type TargetOperand = ResolvedTarget | { beginning: string; directory: str
 
 /** Lists every volume with a record or a recorded mount on this node. */
 export function listRecordedVolumes(store: Store): string[] {
-  const mounted = listMountRecords(store).flatMap(({ volume }) => volume ?? [])
-  return [...new Set([...listVolumes(store), ...mounted])].sort()
+  const mounted = listReadableMountRecords(store).flatMap(({ volume }) => volume ?? [])
+  return [...new Set([...listVolumesWithRecords(store), ...mounted])].sort()
 }
 
 /**

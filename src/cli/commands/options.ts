@@ -1,6 +1,6 @@
 import { parseGroup } from '../../config/option-faults.ts'
 import { quoteValue } from '../../errors/refusal.ts'
-import { mayBeginVolumeId } from '../../state/volume-id.ts'
+import { isPlainVolumeIdPrefix } from '../../state/volume-id.ts'
 
 /** The syntax of an option, also for node's parseArgs. Its description is in the verbs that take it. */
 interface OptionForm {
@@ -193,7 +193,7 @@ export function trimEllipsis(word: string): string {
   return word.endsWith('…') ? word.slice(0, -1) : word
 }
 
-/** Like `mayBeginVolumeId`, also for a word that was copied with its ellipsis. */
+/** Like `isPlainVolumeIdPrefix`, also for a word that was copied with its ellipsis. */
 export function isVolumeIdPrefix(text: string): boolean {
-  return mayBeginVolumeId(trimEllipsis(text))
+  return isPlainVolumeIdPrefix(trimEllipsis(text))
 }

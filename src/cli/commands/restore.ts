@@ -3,10 +3,10 @@ import { type ByHandRestoreResult, openByHand, refuseRestore, restoreByHand } fr
 import { deferClose } from '../../kernel/host.ts'
 import { parseMountFlags } from '../../kernel/mount-table/mount-flags.ts'
 import { createWalkReport, type SkipReason, type WalkReport } from '../../ownership/walk/report.ts'
-import { findVolume } from '../../state/find-volume.ts'
+import { findVolumePath } from '../../state/find-volume.ts'
 import type { Session } from '../../state/session.ts'
 import { explainOtherDisk } from '../../state/volume-disk.ts'
-import { explainUnrestored, volumeRecords } from '../../state/volume-record.ts'
+import { explainUnrestoredInodes, volumeRecords } from '../../state/volume-record.ts'
 import { announceInodeCount, openReadableJournal } from '../node-state/recorded-walk.ts'
 import { type OwnershipDifference, surveyVolume } from '../node-state/survey.ts'
 import {
@@ -101,7 +101,7 @@ export async function restoreRecordedOwnership(session: Session, command: Restor
   const found = await resolveTargetOperand(session, target)
   session.note(found)
   const [directory, recordedVolume] =
-    'volume' in found ? [await findVolume(session, found.volume), found.volume] : [found.directory, undefined]
+    'volume' in found ? [await findVolumePath(session, found.volume), found.volume] : [found.directory, undefined]
   const flags = isDry ? parseMountFlags(['noatime'], true) : parseMountFlags([], false)
   const opened = await openByHand(session, directory, flags, recordedVolume)
   const { inodes } = session.host
@@ -161,5 +161,5 @@ function formatNextRestoreStep(
   if (outcome === 'partly restored' && !volumeRecords.has(session, volume)) {
     return isForced ? null : 'with --force what its users changed is put back too'
   }
-  return explainUnrestored({ volume, left }, isForced) ?? null
+  return explainUnrestoredInodes({ volume, left }, isForced) ?? null
 }

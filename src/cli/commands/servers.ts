@@ -2,7 +2,7 @@ import { quoteValue } from '../../errors/refusal.ts'
 import { MAX_SOCKET_NAME_BYTES } from '../../frontends/device-plugin/sockets.ts'
 import { CSI_DRIVER } from '../../kernel/mount-table/kubelet-volume.ts'
 import { MAX_SOCKET_PATH_BYTES } from '../../rpc/socket.ts'
-import { NRI_SOCKET } from '../../state/process-records.ts'
+import { NRI_SOCKET_PATH } from '../../state/process-records.ts'
 import { readKubeletDirectory } from './operands.ts'
 import type { VerbArguments, VerbForm } from './verb.ts'
 
@@ -63,7 +63,7 @@ export const nriVerb = {
       'again whenever the runtime restarts, ends on SIGTERM or SIGINT, and prints one JSON line for each event.',
   ],
   options: {
-    socket: `the container runtime's NRI socket (default: ${NRI_SOCKET})`,
+    socket: `the container runtime's NRI socket (default: ${NRI_SOCKET_PATH})`,
     'cri-socket':
       "the runtime's CRI socket, asked for a pod's groups where NRI does not tell them (default: containerd's)",
     'kubelet-dir': "kubelet's --root-dir (default: /var/lib/kubelet)",
@@ -75,7 +75,7 @@ export const nriVerb = {
   read(args: VerbArguments) {
     const { given, refuse } = args
     const directory = readKubeletDirectory(args)
-    const socket = given.get('socket') ?? NRI_SOCKET
+    const socket = given.get('socket') ?? NRI_SOCKET_PATH
     const criSocket = given.get('cri-socket')
     for (const [option, path] of [
       ['--socket', socket],

@@ -3,14 +3,14 @@ import { deferClose, errorCode } from '../../kernel/host.ts'
 import { createPathLookups, type PathLookups } from '../../kernel/mount-table/responsiveness.ts'
 import { healMounts, isOver } from '../../repair/heal.ts'
 import type { Finding } from '../../repair/state.ts'
-import { listMounts, type MountRecord } from '../../state/mount-record.ts'
+import { listRecordedMounts, type MountRecord } from '../../state/mount-record.ts'
 import { findRunningPlugin } from '../../state/process-records.ts'
-import { listVolumes } from '../../state/record-directories.ts'
+import { listVolumesWithRecords } from '../../state/record-directories.ts'
 import type { Session } from '../../state/session.ts'
 import { explainOtherDisk } from '../../state/volume-disk.ts'
-import { findNameNotice } from '../../state/volume-notices.ts'
-import { explainChanges, type SkippedInodes, volumeRecords } from '../../state/volume-record.ts'
-import { findDaemon, isStopped } from '../../volume/daemon.ts'
+import { findVolumeNameNotice } from '../../state/volume-notices.ts'
+import { explainUserChanges, type SkippedInodes, volumeRecords } from '../../state/volume-record.ts'
+import { findMountDaemon, isDaemonStopped } from '../../volume/daemon.ts'
 import { type ContainerStatus, findUnenforcedMountOptions, readContainerStatuses } from '../node-state/containers.ts'
 import { findHiddenMounts, type HiddenMounts } from '../node-state/hidden-mounts.ts'
 import { findJournalFault, readRunningWalk, type WalkStatus } from '../node-state/recorded-walk.ts'
@@ -109,7 +109,7 @@ export interface MountStatus {
 /** Reads the state of all mounts and volumes that modekeep has records of. Changes nothing. */
 export async function readNodeStatus(session: Session): Promise<StatusDocument> {
   const findings = new Map((await healMounts(session, true)).map((finding) => [finding.directory, finding]))
-  const recorded = listMounts(session)
+  const recorded = listRecordedMounts(session)
   const lookups = createPathLookups(session)
   const records = recorded.flatMap(({ record }) => record ?? [])
   const hidden = findHiddenMounts(session, records)
@@ -127,7 +127,7 @@ export async function readNodeStatus(session: Session): Promise<StatusDocument> 
     unrecorded: unrecorded.map(({ directory, reason }) => ({ directory, reason })),
     mounts: mounts.sort((one, other) => (one.directory < other.directory ? -1 : 1)),
     volumes: await Promise.all(
-      listVolumes(session).map((volume) => readVolumeStatus(session, volume, records, lookups)),
+      listVolumesWithRecords(session).map((volume) => readVolumeStatus(session, volume, records, lookups)),
     ),
     containers: readContainerStatuses(session),
     unreadable: recorded.flatMap(({ directory, problem }) => (problem ? [{ directory, fault: problem.message }] : [])),
@@ -150,9 +150,9 @@ async function readVolumeStatus(
     complete: record?.complete ?? false,
     left: record?.left ?? null,
     restorePending: record?.restorePending ?? false,
-    changed: (record && explainChanges(record)) ?? null,
+    changed: (record && explainUserChanges(record)) ?? null,
     skipped: record?.skipped ?? null,
-    name: (record && (await findNameNotice(session, record, lookups)))?.text ?? null,
+    name: (record && (await findVolumeNameNotice(session, record, lookups)))?.text ?? null,
     mounts: (await findVolumeMounts(session, volume, records, lookups)).length,
     // During a walk the journal is not checked: the walking process detects its faults.
     fault: problem?.message ?? (walk === null ? findJournalFault(session, volume) : undefined) ?? null,
@@ -189,9 +189,9 @@ function createMountStatus(
 /** Reads the process table. The daemon itself is never queried, because it may be unresponsive. */
 function readDaemonStatus(session: Session, record: MountRecord): MountStatus['daemon'] {
   if (record.staging === undefined) return null
-  const daemon = findDaemon(session, record, record.staging)
+  const daemon = findMountDaemon(session, record, record.staging)
   if (daemon === undefined) return { pid: null, state: 'dead' }
-  return { pid: daemon.pid, state: isStopped(daemon) ? 'stopped' : 'alive' }
+  return { pid: daemon.pid, state: isDaemonStopped(daemon) ? 'stopped' : 'alive' }
 }
 
 /** Finds the mounts of a volume. A copy on another disk has the same identity, but its mounts are excluded. */

@@ -1,7 +1,7 @@
 import { formatReasonWithCode } from '../../errors/fault.ts'
 import type { MountState } from '../../repair/state.ts'
-import { REQUESTED } from '../../state/mount-record.ts'
-import { explainUnrestored, formatSkipped } from '../../state/volume-record.ts'
+import { REQUESTED_METHOD_REASON } from '../../state/mount-record.ts'
+import { explainUnrestoredInodes, formatSkippedByReason } from '../../state/volume-record.ts'
 import type { ContainerStatus } from '../node-state/containers.ts'
 import { formatHiddenMounts } from '../node-state/hidden-mounts.ts'
 import type { WalkStatus } from '../node-state/recorded-walk.ts'
@@ -83,7 +83,7 @@ function formatVolumeTable(volumes: readonly VolumeStatus[], look: StatusTableOp
     { head: 'source', cut: { to: 12, at: 'middle' }, of: ({ source }) => source || '-', only: 'not narrow' },
   ]
   return formatItemTable(volumes, columns, look, ({ source, group, walk, fault, changed, name, skipped }) => {
-    const counts = skipped && group !== null ? formatSkipped(group, skipped) : null
+    const counts = skipped && group !== null ? formatSkippedByReason(group, skipped) : null
     const notices = [fault, changed, counts, name].filter((text) => text !== null)
     const told = notices.map((text): OutputLine => ({ text: `  ${text}`, style: 'notice' }))
     const place = isNarrow && width ? [`  ${cutTextMiddle(source || '-', width - 2)}`] : []
@@ -118,7 +118,7 @@ function formatRunningWalk(walk: WalkStatus | null): OutputLine[] {
 
 function formatMountRemarks({ why, reason, code, walk, daemon, hiddenSubmounts }: MountStatus): OutputLine[] {
   const lines: OutputLine[] = []
-  if (why !== '' && why !== REQUESTED) lines.push(`  ownership: ${why}`)
+  if (why !== '' && why !== REQUESTED_METHOD_REASON) lines.push(`  ownership: ${why}`)
   lines.push(...formatRunningWalk(walk))
   if (daemon) {
     const text = daemon.pid === null ? '  daemon: dead' : `  daemon: process ${daemon.pid}, ${daemon.state}`
@@ -228,7 +228,7 @@ function formatVolumeSteps(about: VolumeStatus): string[] {
   const restore = `"modekeep restore ${quoteForShell(volume)}"`
   if (about.restorePending && about.mounts === 0)
     return [`${restore} puts the volume back, which its last unmount could not`]
-  const kept = left === null ? undefined : explainUnrestored({ volume, left })
+  const kept = left === null ? undefined : explainUnrestoredInodes({ volume, left })
   if (kept !== undefined) return [`${source}: ${kept}`]
   if (complete || left !== null) return []
   return [

@@ -6,13 +6,13 @@ import { isDevicePluginSocketName } from '../../frontends/device-plugin/sockets.
 import type { Host } from '../../kernel/host.ts'
 import type { Diagnosis, Feature, FeatureName } from '../../kernel/linux/diagnosis.ts'
 import type { SelfTest } from '../../kernel/linux/self-test.ts'
-import { listMountRecords } from '../../state/mount-record.ts'
+import { listReadableMountRecords } from '../../state/mount-record.ts'
 import {
   explainInactivePlugin,
   findRunningPlugin,
-  NRI_SOCKET,
-  type PluginRecord,
-  pluginRecord,
+  NRI_SOCKET_PATH,
+  type NriPluginRecord,
+  nriPluginRecord,
 } from '../../state/process-records.ts'
 import type { Store } from '../../state/record-directories.ts'
 import type { Session } from '../../state/session.ts'
@@ -166,7 +166,7 @@ type SocketDiagnosis = Pick<Diagnosis, 'isListening'>
 
 /** Checks the runtime's NRI socket, modekeep's plugin, and containers without their requested group. */
 export function* checkContainerRuntime(store: Store, diagnosis: SocketDiagnosis): Generator<CheckResult> {
-  const { record, problem } = pluginRecord.find(store, undefined)
+  const { record, problem } = nriPluginRecord.find(store, undefined)
   if (problem !== undefined)
     yield createWarningResult(problem.message, 'start "modekeep nri" again, which writes it anew')
   yield checkNriPlugin(store, record, diagnosis)
@@ -178,12 +178,16 @@ export function* checkContainerRuntime(store: Store, diagnosis: SocketDiagnosis)
   yield createWarningResult(text, `modekeep status says why of each; ${first.remedy}`)
 }
 
-function checkNriPlugin(store: Store, record: PluginRecord | undefined, { isListening }: SocketDiagnosis): CheckResult {
+function checkNriPlugin(
+  store: Store,
+  record: NriPluginRecord | undefined,
+  { isListening }: SocketDiagnosis,
+): CheckResult {
   const plugin = findRunningPlugin(store)
   if (plugin?.isRegistered) {
     return createOkResult(`the container runtime (${formatRuntimeVersion(plugin)}) asks "modekeep nri"`)
   }
-  const socket = plugin?.socket ?? record?.socket ?? NRI_SOCKET
+  const socket = plugin?.socket ?? record?.socket ?? NRI_SOCKET_PATH
   const isThere = store.host.files.stat(socket) !== undefined
   if (plugin !== undefined) {
     if (!isThere)
@@ -204,7 +208,7 @@ function checkNriPlugin(store: Store, record: PluginRecord | undefined, { isList
       )
 }
 
-function formatRuntimeVersion({ runtime, nri }: PluginRecord): string {
+function formatRuntimeVersion({ runtime, nri }: NriPluginRecord): string {
   return nri === undefined ? runtime : `${runtime}, NRI ${nri}`
 }
 
@@ -223,7 +227,7 @@ export async function* checkContainerMountOptions(session: Session): AsyncGenera
   const text =
     `${runtime} clears ${PROMISED_OPTIONS_TEXT} in containers with runc 1.2 or newer, and with an older runc for readOnly ` +
     'volumeMounts; pods with "hostUsers: false" keep them'
-  const concerned = listMountRecords(session).filter(
+  const concerned = listReadableMountRecords(session).filter(
     (record) => record.ended === undefined && findUnenforcedMountOptions(session, record, false).length > 0,
   )
   if (concerned.length === 0) yield createOkResult(`${text}; no mount on this node depends on it`)

@@ -6,15 +6,20 @@ import { createPathLookups, type PathLookups } from '../../kernel/mount-table/re
 import { collectGarbage } from '../../repair/garbage.ts'
 import { healMounts, isOver } from '../../repair/heal.ts'
 import { isUnwell, refuseOtherNamespace } from '../../repair/state.ts'
-import { createContainerCheck, listContainers } from '../../state/container-record.ts'
+import { createContainerExistenceCheck, listContainerRecords } from '../../state/container-record.ts'
 import { explainOtherDiskAtPath } from '../../state/find-volume.ts'
 import { isVolumeBusy } from '../../state/lock-holders.ts'
-import { listMountRecords, listMounts } from '../../state/mount-record.ts'
-import { listVolumes, type Store } from '../../state/record-directories.ts'
+import { listReadableMountRecords, listRecordedMounts } from '../../state/mount-record.ts'
+import { listVolumesWithRecords, type Store } from '../../state/record-directories.ts'
 import type { Session } from '../../state/session.ts'
-import { computeTotalLimit, measureRecords, toMib } from '../../state/volume-journal.ts'
-import { findNameNotice } from '../../state/volume-notices.ts'
-import { listRootBits, rootBits, type VolumeRecord, volumeRecords } from '../../state/volume-record.ts'
+import { computeMaxRecordBytes, measureAllRecords, roundUpToMib } from '../../state/volume-journal.ts'
+import { findVolumeNameNotice } from '../../state/volume-notices.ts'
+import {
+  listRootSetGidVolumes,
+  rootSetGidRecords,
+  type VolumeRecord,
+  volumeRecords,
+} from '../../state/volume-record.ts'
 import { findHiddenMounts, formatHiddenMounts } from '../node-state/hidden-mounts.ts'
 import { findJournalFault } from '../node-state/recorded-walk.ts'
 import {
@@ -31,7 +36,7 @@ export async function* checkRecordedMounts(session: Session): AsyncGenerator<Che
   if (namespaceRefusal !== undefined) {
     return yield createFaultResult(namespaceRefusal, "call it in kubelet's mount namespace: nsenter --target 1 --mount")
   }
-  const recorded = new Map(listMounts(session).map((mount) => [mount.directory, mount]))
+  const recorded = new Map(listRecordedMounts(session).map((mount) => [mount.directory, mount]))
   // An unreadable record is reported once, below, with its remedy.
   const found = (await healMounts(session, true)).filter((finding) => {
     const { record, problem } = recorded.get(finding.directory) ?? {}
@@ -56,8 +61,8 @@ export async function* checkRecordedMounts(session: Session): AsyncGenerator<Che
 
 /** Mapped volumes whose roots have no set-gid bit, and bits that are still to be removed. */
 export function* checkRootSetGidBits(session: Session): Generator<CheckResult> {
-  const mounts = listMountRecords(session)
-  const clones = listContainers(session).flatMap(({ record }) => record?.volumes ?? [])
+  const mounts = listReadableMountRecords(session)
+  const clones = listContainerRecords(session).flatMap(({ record }) => record?.volumes ?? [])
   const plain = [
     ...mounts.filter(({ given }) => given.by === 'idmap' && given.hasPlainRoot),
     ...clones.filter(({ hasPlainRoot }) => hasPlainRoot),
@@ -69,8 +74,8 @@ export function* checkRootSetGidBits(session: Session): Generator<CheckResult> {
       'option "setGid" or annotation modekeep/set-gid "root", or chmod g+s of the root; modekeep status has all of them',
     )
   }
-  for (const volume of listRootBits(session)) {
-    const { record } = rootBits.find(session, volume)
+  for (const volume of listRootSetGidVolumes(session)) {
+    const { record } = rootSetGidRecords.find(session, volume)
     const isUsed =
       mounts.some((mount) => mount.volume === volume) || clones.some(({ rootVolume }) => rootVolume === volume)
     if (record === undefined || isUsed) continue
@@ -83,7 +88,7 @@ export function* checkRootSetGidBits(session: Session): Generator<CheckResult> {
 
 /** Warns of mounts inside sources that pods do not see. A pod that writes there creates its files beneath the mount. */
 export function* checkHiddenMounts(session: Session): Generator<CheckResult> {
-  const records = listMountRecords(session)
+  const records = listReadableMountRecords(session)
   const hidden = findHiddenMounts(session, records)
   for (const { directory, source, request } of records) {
     const mounts = hidden.get(directory)
@@ -100,8 +105,8 @@ export function* checkHiddenMounts(session: Session): Generator<CheckResult> {
 
 /** Checks the container records of the runtime's plugin. */
 export function* checkContainerRecords(store: Store): Generator<CheckResult> {
-  const isThere = createContainerCheck(store)
-  for (const { container, problem } of listContainers(store)) {
+  const isThere = createContainerExistenceCheck(store)
+  for (const { container, problem } of listContainerRecords(store)) {
     if (problem === undefined) continue
     const remedy = isThere(container)
       ? 'what it says: until then no volume is given another group, as the container may rely on the one it has'
@@ -113,7 +118,7 @@ export function* checkContainerRecords(store: Store): Generator<CheckResult> {
 /** Reports how much of the node's memory tmpfs volumes may take. */
 export function* checkTmpfsMemory(session: Session): Generator<CheckResult> {
   const { tmpfsMaxSize } = session.config
-  const volumes = listMountRecords(session).filter(({ request }) => request.fsType === 'tmpfs')
+  const volumes = listReadableMountRecords(session).filter(({ request }) => request.fsType === 'tmpfs')
   const directories = new Set(volumes.map(({ directory }) => directory))
   const rows = parseMountinfo(session.host.mounts.table()).filter(
     ({ fsType, mountPoint }) => fsType === 'tmpfs' && directories.has(mountPoint),
@@ -133,7 +138,7 @@ const QUOTA_WARNING_SHARE = 0.8
 
 /** Checks the records of volumes, and reports leftovers. */
 export async function* checkRecordedVolumes(session: Session): AsyncGenerator<CheckResult> {
-  const volumes = listVolumes(session)
+  const volumes = listVolumesWithRecords(session)
   const found = await collectGarbage(session, { isDry: true, forget: undefined })
   const leftovers = found.filter(({ action }) => action === 'removed').length
   yield createOkResult(`volumes on record: ${volumes.length}`)
@@ -152,10 +157,10 @@ export async function* checkRecordedVolumes(session: Session): AsyncGenerator<Ch
 }
 
 function* checkStateQuota(session: Session): Generator<CheckResult> {
-  const most = computeTotalLimit(session)
+  const most = computeMaxRecordBytes(session)
   if (most === undefined) return
-  const { bytes, largest } = measureRecords(session)
-  const text = `the records of all volumes take ${toMib(bytes)} MiB of the ${toMib(most)} MiB that they may take`
+  const { bytes, largest } = measureAllRecords(session)
+  const text = `the records of all volumes take ${roundUpToMib(bytes)} MiB of the ${roundUpToMib(most)} MiB that they may take`
   if (bytes <= QUOTA_WARNING_SHARE * most) return yield createOkResult(text)
   yield createWarningResult(
     text,
@@ -186,7 +191,7 @@ async function checkRecordedVolume(session: Session, volume: string, lookups: Pa
 
 /** Reports a record that uses a volume name of another kernel. */
 async function checkVolumeName(session: Session, record: VolumeRecord, lookups: PathLookups): Promise<CheckResult[]> {
-  const notice = await findNameNotice(session, record, lookups)
+  const notice = await findVolumeNameNotice(session, record, lookups)
   if (notice === undefined) return []
   const text = `volume ${record.volume}: ${notice.text}`
   if (notice.state === 'used') return [createOkResult(text)]
@@ -195,7 +200,7 @@ async function checkVolumeName(session: Session, record: VolumeRecord, lookups: 
 
 async function checkVolumeRecord(session: Session, record: VolumeRecord, lookups: PathLookups): Promise<CheckResult[]> {
   const { volume, source, group, complete, hasEnded, left, restorePending } = record
-  const isUsed = listMountRecords(session).some((mount) => mount.volume === volume && mount.ended === undefined)
+  const isUsed = listReadableMountRecords(session).some((mount) => mount.volume === volume && mount.ended === undefined)
   if (left !== undefined && left > 0) {
     const text = `${source} was put back, but ${left} of its files and directories stay as their users changed them`
     return [

@@ -9,8 +9,8 @@ import {
 } from '../../config/rule.ts'
 import { quoteValue } from '../../errors/refusal.ts'
 import { FLAGS } from '../../kernel/mount-table/mount-flags.ts'
-import { kinds } from '../../volume/index.ts'
-import { isTaken, parseOptionName } from '../../volume/kind/options.ts'
+import { volumeKindLookup } from '../../volume/index.ts'
+import { isOptionTaken, parseOptionName } from '../../volume/kind/options.ts'
 import { type CheckResult, createFaultResult, createOkResult, createWarningResult } from './findings.ts'
 
 /** Describes each rule in a sentence, and warns of probably unintended effects. */
@@ -19,9 +19,9 @@ export function* checkAllowRules(rules: readonly Rule[], file: string): Generato
     yield createWarningResult('no rule allows anything: every mount is refused', `add a rule to "allow" in ${file}`)
   for (const [at, rule] of rules.entries()) yield createOkResult(`rule ${at + 1}: ${describeRule(rule)}`)
   for (const [at, { fsTypes = [] }] of rules.entries()) {
-    for (const fsType of fsTypes.filter((name) => kinds.find(name) === undefined)) {
+    for (const fsType of fsTypes.filter((name) => volumeKindLookup.find(name) === undefined)) {
       const text = `rule ${at + 1} has fsTypes ${quoteValue(fsType)}, which modekeep cannot mount`
-      yield createFaultResult(text, `write one of ${kinds.names.join(', ')} in "allow" of ${file}`)
+      yield createFaultResult(text, `write one of ${volumeKindLookup.names.join(', ')} in "allow" of ${file}`)
     }
   }
   for (const [at, rule] of rules.entries()) yield* checkRuleOptions(rule, at, file)
@@ -48,7 +48,7 @@ export function* checkSystemGroups(
 
 const joinTexts = (texts: readonly string[] | undefined) => texts?.join(', ')
 
-const hasSource = (fsType: string) => kinds.find(fsType)?.hasNoSource !== true
+const hasSource = (fsType: string) => volumeKindLookup.find(fsType)?.hasNoSource !== true
 
 /** Describes in a sentence which pods may mount which volumes. */
 function describeRule(rule: Rule): string {
@@ -85,14 +85,14 @@ function describeRule(rule: Rule): string {
 
 /** Reports mount options that no volume type of the rule supports: they allow nothing, and pods would be refused. */
 function* checkRuleOptions({ fsTypes = DEFAULT_FS_TYPES, mountOptions = [] }: Rule, at: number, file: string) {
-  const knownKinds = fsTypes.flatMap((fsType) => kinds.find(fsType) ?? [])
+  const knownKinds = fsTypes.flatMap((fsType) => volumeKindLookup.find(fsType) ?? [])
   // The options of an external mount helper are known to that helper only.
   if (knownKinds.length === 0 || knownKinds.some(({ takesAny }) => takesAny)) return
   const names = knownKinds.map(({ name }) => name).join(', ')
   const not = knownKinds.length === 1 ? `${names} does not take` : `none of ${names} takes`
   const all = [...new Set([...FLAGS.keys(), ...knownKinds.flatMap((kind) => [...kind.optionRules().keys()])])]
   for (const option of mountOptions) {
-    const taken = knownKinds.map((kind) => isTaken(kind.optionRules(), option))
+    const taken = knownKinds.map((kind) => isOptionTaken(kind.optionRules(), option))
     if (taken.includes(true)) continue
     const forms = taken.filter((form) => typeof form === 'string')
     yield createFaultResult(

@@ -1,6 +1,11 @@
 import { findPodDirectory, hasUserNamespace } from '../../kernel/mount-table/kubelet-volume.ts'
 import { formatRestrictions, parseMountFlags } from '../../kernel/mount-table/mount-flags.ts'
-import { type ContainerRecord, createContainerCheck, listContainers, mayRun } from '../../state/container-record.ts'
+import {
+  type ContainerRecord,
+  createContainerExistenceCheck,
+  listContainerRecords,
+  mayContainerRun,
+} from '../../state/container-record.ts'
 import type { MountRecord } from '../../state/mount-record.ts'
 import { explainInactivePlugin, findRunningPlugin } from '../../state/process-records.ts'
 import type { Store } from '../../state/record-directories.ts'
@@ -47,14 +52,14 @@ export interface ContainerFinding
 /** Finds the problems of running containers that heal cannot repair. */
 export function findContainerProblems(store: Store): ContainerFinding[] {
   const notAsked = explainInactivePlugin(findRunningPlugin(store))
-  const isThere = createContainerCheck(store)
-  return listContainers(store).flatMap(({ container, record, problem }): ContainerFinding[] => {
+  const isThere = createContainerExistenceCheck(store)
+  return listContainerRecords(store).flatMap(({ container, record, problem }): ContainerFinding[] => {
     if (problem !== undefined) {
       if (!isThere(container)) return []
       const about = { name: '', pod: '', volume: '', group: null, reason: problem.message }
       return [{ container, ...about, state: 'unreadable', action: 'none', remedy: '"modekeep doctor" says what to do' }]
     }
-    if (record === undefined || !mayRun(store, record)) return []
+    if (record === undefined || !mayContainerRun(store, record)) return []
     return createContainerStatuses(record).flatMap(
       ({ name, pod, volume, group, state, reason }): ContainerFinding[] => {
         if (state !== 'without') return []
@@ -72,11 +77,11 @@ function formatContainerRemedy({ namespace, name }: ContainerRecord['pod'], notA
 
 /** Lists the volumes for which containers requested a group, except those of containers that are certainly gone. */
 export function readContainerStatuses(store: Store): ContainerStatus[] {
-  const isThere = createContainerCheck(store)
-  return listContainers(store).flatMap(({ container, record, problem }) => {
+  const isThere = createContainerExistenceCheck(store)
+  return listContainerRecords(store).flatMap(({ container, record, problem }) => {
     if (problem !== undefined)
       return isThere(container) ? [{ ...UNREADABLE_CONTAINER_STATUS, container, reason: problem.message }] : []
-    return record === undefined || !mayRun(store, record) ? [] : createContainerStatuses(record)
+    return record === undefined || !mayContainerRun(store, record) ? [] : createContainerStatuses(record)
   })
 }
 

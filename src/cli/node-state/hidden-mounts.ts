@@ -5,7 +5,7 @@ import { findSubmounts } from '../../kernel/mount-table/submounts.ts'
 import { toPathPrefix } from '../../kernel/mount-table/tree-location.ts'
 import type { MountRecord } from '../../state/mount-record.ts'
 import type { Session } from '../../state/session.ts'
-import { findKind } from '../../volume/index.ts'
+import { findVolumeKind } from '../../volume/index.ts'
 import { isInternalMount } from '../../volume/second-paths.ts'
 
 /** Mounts inside a directory that a pod does not see, or that a walk does not enter. */
@@ -25,7 +25,7 @@ const MAX_HIDDEN_MOUNT_EXAMPLES = 3
 export function findHiddenMounts(session: Session, records: readonly MountRecord[]): Map<string, HiddenMounts> {
   const boot = session.host.bootId()
   const binds = records.flatMap(({ directory, source, request, mounted, boot: ofBoot, ended }) => {
-    const isBind = findKind(request.fsType)?.root === 'source' && source !== undefined
+    const isBind = findVolumeKind(request.fsType)?.root === 'source' && source !== undefined
     return isBind && mounted !== undefined && ofBoot === boot && ended === undefined ? [{ directory, source }] : []
   })
   if (binds.length === 0) return new Map()

@@ -6,8 +6,8 @@ import { isLocalTree } from '../../kernel/mount-table/responsiveness.ts'
 import type { Journal } from '../../ownership/journal/journal.ts'
 import { SELF_ENTRY_NAME } from '../../ownership/walk/entry.ts'
 import { type TreeVisitor, traverseTree } from '../../ownership/walk/traverse.ts'
-import { findWalker, isVolumeBusy } from '../../state/lock-holders.ts'
-import { walkProgress } from '../../state/process-records.ts'
+import { findVolumeWalkerPid, isVolumeBusy } from '../../state/lock-holders.ts'
+import { walkProgressRecords } from '../../state/process-records.ts'
 import type { Session } from '../../state/session.ts'
 import { openJournalForReading } from '../../state/volume-journal.ts'
 import { type VolumeRecord, volumeRecords } from '../../state/volume-record.ts'
@@ -38,8 +38,8 @@ export interface WalkStatus {
 
 export function readRunningWalk(session: Session, volume: string): WalkStatus | null {
   if (!isVolumeBusy(session, volume)) return null
-  const { pid, visited = 0, changed = 0 } = walkProgress.find(session, volume).record ?? {}
-  return { pid: findWalker(session, volume) ?? pid ?? null, visited, changed }
+  const { pid, visited = 0, changed = 0 } = walkProgressRecords.find(session, volume).record ?? {}
+  return { pid: findVolumeWalkerPid(session, volume) ?? pid ?? null, visited, changed }
 }
 
 /**

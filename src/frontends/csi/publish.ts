@@ -19,7 +19,7 @@ import { unmount } from '../../mount/unmount.ts'
 import { endAbandonedLockHolder } from '../../state/lock-holders.ts'
 import { tryAcquireRecordLock } from '../../state/locks.ts'
 import { isRecordedMount, mountRecords } from '../../state/mount-record.ts'
-import { isUnreadable } from '../../state/record.ts'
+import { isUnreadableRecordError } from '../../state/record.ts'
 import { locateMountRecords, readTargetOrigin, writeTargetOrigin } from '../../state/record-directories.ts'
 import { type Session, warnOnFailure } from '../../state/session.ts'
 import { CsiCallFailure } from './worker-tasks.ts'
@@ -140,7 +140,7 @@ function findTargetPublicationState(session: Session, directory: string, driver:
       return { isPublished, isMade: isPublished && origin !== 'found' }
     }
   } catch (error) {
-    if (!(error instanceof FileError) && !isUnreadable(error)) throw error
+    if (!(error instanceof FileError) && !isUnreadableRecordError(error)) throw error
     // A pod can be deleted without the state directory too.
     return { isPublished: isOfKubelet, isMade: isOfKubelet }
   }

@@ -11,8 +11,8 @@ import { isUnwell, type MountState } from '../../repair/state.ts'
 import { type MountRecord, mountRecords } from '../../state/mount-record.ts'
 import { DamagedRecord } from '../../state/record.ts'
 import type { Session } from '../../state/session.ts'
-import { statServed } from '../../volume/daemon.ts'
-import { kinds } from '../../volume/index.ts'
+import { statServedMount } from '../../volume/daemon.ts'
+import { volumeKindLookup } from '../../volume/index.ts'
 import { refuseGivenUpMount } from '../../worker/given-up.ts'
 import { createFailureMessage, truncateEventMessage } from '../flexvolume/protocol.ts'
 import { createCallSession, type VolumeCallContext } from '../flexvolume/volume-call.ts'
@@ -56,7 +56,7 @@ async function runPublishTask(task: Extract<CsiTask, { do: 'publish' }>, context
     () => new Map(Object.entries(secrets).map(([key, value]) => [key, Buffer.from(value)])),
   )
   const request = convertRefusalToInvalidRequest(() =>
-    createMountRequest(directory, { entries: Object.entries(options), secretKeys }, session.config, kinds),
+    createMountRequest(directory, { entries: Object.entries(options), secretKeys }, session.config, volumeKindLookup),
   )
   session.note({ pod: request.pod, source: formatSource(request.source) })
   refuseGivenUpMount(session, directory)
@@ -117,7 +117,7 @@ async function readVolumeSpaceUsage(
   record: MountRecord,
 ): Promise<VolumeStats['space']> {
   const { inodes, daemons } = session.host
-  const { stat, healthUnknownReason } = await statServed(session, point, record)
+  const { stat, healthUnknownReason } = await statServedMount(session, point, record)
   if (healthUnknownReason !== undefined || stat === undefined || stat === 'broken') return undefined
   // `askServed` does not query a running daemon, but statfs(2) does, so its response is checked first.
   const isResponsive =

@@ -9,7 +9,7 @@ import type { CallLog } from '../../log/call-log.ts'
 import { type MountResult, mountIsolated } from '../../mount/mount.ts'
 import type { WalkCounts } from '../../ownership/walk/report.ts'
 import type { Session } from '../../state/session.ts'
-import { kinds } from '../../volume/index.ts'
+import { volumeKindLookup } from '../../volume/index.ts'
 import { refuseGivenUpMount } from '../../worker/given-up.ts'
 import { createFailureReply, type FlexVolumeCall, type FlexVolumeReply } from './protocol.ts'
 
@@ -98,7 +98,7 @@ async function runMountCall(
   if (context.configFaults.length > 0) throw new Refusal(context.configFaults)
   if (options.includes(SECRET_PREFIX)) context.forbidCoreDumps()
   const session = createCallSession(context, () => readSecrets(options))
-  const request = readRequest(directory, options, session.config, kinds)
+  const request = readRequest(directory, options, session.config, volumeKindLookup)
   session.note({ pod: request.pod, source: formatSource(request.source) })
   refuseGivenUpMount(session, directory)
   return formatMountReplyMessage(request, await mountIsolated(session, request))

@@ -6,7 +6,7 @@ import { showUserPaths } from '../../kernel/path-handle.ts'
 import { type BackOff, computePauseMs } from '../../kernel/waiting.ts'
 import type { LogEvent } from '../../log/call-log.ts'
 import { openTrustedSocket } from '../../rpc/socket.ts'
-import type { PluginRecord } from '../../state/process-records.ts'
+import type { NriPluginRecord } from '../../state/process-records.ts'
 import { NriConnection } from './connection.ts'
 import type { ContainerEventHandler } from './container-lifecycle.ts'
 import { createNriPluginService, type PluginConnectionEvents } from './plugin-service.ts'
@@ -41,7 +41,7 @@ interface NriPluginSettings {
   /** Returns the sandboxes of each runtime of the node that responds. */
   readonly listSandboxes: ListRuntimeSandboxes
   /** Writes the plugin's record. Must not reject. */
-  readonly writeRecord: (record: PluginRecord) => Promise<void>
+  readonly writeRecord: (record: NriPluginRecord) => Promise<void>
   readonly log: LogEvent
 }
 
@@ -55,7 +55,7 @@ export async function runNriPlugin(settings: NriPluginSettings, stop: AbortSigna
   const { socket, timing, log } = settings
   // Only the newest of the waiting records is written.
   const writeRecord = coalesceCalls(settings.writeRecord)
-  let record: PluginRecord = { isRegistered: false, runtime: '', since: Date.now(), socket }
+  let record: NriPluginRecord = { isRegistered: false, runtime: '', since: Date.now(), socket }
   let written = writeRecord(record)
   const setRegistered = (isRegistered: boolean) => {
     record = { ...record, isRegistered, since: Date.now() }

@@ -8,7 +8,7 @@ import type {
 import type { ContainerTask, ContainerTaskResult } from '../../container/container-task.ts'
 import { createFault, renderFault } from '../../errors/fault.ts'
 import { Refusal } from '../../errors/refusal.ts'
-import type { PluginRecord } from '../../state/process-records.ts'
+import type { NriPluginRecord } from '../../state/process-records.ts'
 import { createTooManyUnkillableFault } from '../../worker/given-up.ts'
 import type { WorkerPool } from '../../worker/pool.ts'
 import type { LostTaskOutcomes, RunningTask, WorkerLimits } from '../../worker/schedule.ts'
@@ -118,7 +118,7 @@ export function createCloneService(
 export function createPluginRecordWriter(
   workers: Pick<NriWorkerPool, 'run'>,
   reportFailure: ReportTaskFailure,
-): (record: PluginRecord) => Promise<void> {
+): (record: NriPluginRecord) => Promise<void> {
   return (record) => runUnawaitedTask(workers, reportFailure, { do: 'registration', record })
 }
 

@@ -35,7 +35,7 @@ export interface MountContext {
 }
 
 /** Whether this node alone can mount a mounted volume of the kind again, with the same content. */
-export function mountsAgain({ persistent, root }: Pick<VolumeKind, 'persistent' | 'root'>): boolean {
+export function canRemountSameContent({ persistent, root }: Pick<VolumeKind, 'persistent' | 'root'>): boolean {
   return persistent && root !== 'text'
 }
 

@@ -25,20 +25,20 @@ export interface OptionRule {
 /** Maps an option, or its name, to its equivalent or to the reason why there is none. */
 export type OptionRemedies = ReadonlyMap<string, string>
 
-const NO_REMEDIES: OptionRemedies = new Map()
+const NO_OPTION_REMEDIES: OptionRemedies = new Map()
 
 /** Options of fstab(5), which have no meaning for a file system. */
-export const FSTAB_REMEDIES: readonly (readonly [string, string])[] = [
+export const FSTAB_OPTION_REMEDIES: readonly (readonly [string, string])[] = [
   ['_netdev', 'leave _netdev out, as it tells the boot of a node when to mount'],
   ['nofail', 'leave nofail out, as it tells the boot of a node what to do without the mount'],
 ]
 
 export type OptionRules = ReadonlyMap<string, OptionRule>
 
-type RuleEntry = readonly [name: string, rule: OptionRule]
+type OptionRuleEntry = readonly [name: string, rule: OptionRule]
 
 /** Creates the rules of a kind at their first use. */
-export function createRulesOnce(make: () => Iterable<RuleEntry>): () => OptionRules {
+export function createLazyOptionRules(make: () => Iterable<OptionRuleEntry>): () => OptionRules {
   let made: OptionRules | undefined
   return () => {
     made ??= new Map(make())
@@ -46,36 +46,36 @@ export function createRulesOnce(make: () => Iterable<RuleEntry>): () => OptionRu
   }
 }
 
-export const NUMBER = /0|[1-9][0-9]{0,9}/
+export const DECIMAL_NUMBER_FORM = /0|[1-9][0-9]{0,9}/
 
 /** Creates the rule of an option with a value. The example contains the name. */
-export function rule(example: string, value: RegExp): RuleEntry {
+export function createValueRule(example: string, value: RegExp): OptionRuleEntry {
   const name = parseOptionName(example)
   // The pattern is compiled when needed, because most calls use none of them.
   const pattern = () => new RegExp(`^${name}=(?:${value.source})$`, value.flags)
   return [name, { matches: (option) => pattern().test(option), example }]
 }
 
-export function words(...names: string[]): RuleEntry[] {
+export function createWordRules(...names: string[]): OptionRuleEntry[] {
   return names.map((name) => [name, { matches: (option) => option === name, example: name }])
 }
 
 /** Options with a decimal number of at most ten digits. */
-export function numbers(examples: Readonly<Record<string, number>>): RuleEntry[] {
-  return Object.entries(examples).map(([name, example]) => rule(`${name}=${example}`, NUMBER))
+export function createNumberRules(examples: Readonly<Record<string, number>>): OptionRuleEntry[] {
+  return Object.entries(examples).map(([name, example]) => createValueRule(`${name}=${example}`, DECIMAL_NUMBER_FORM))
 }
 
 /** Creates the rule of `sec`. Kerberos uses this node's identity, so a rule of the administrator must name it. */
-export function security(...values: string[]): RuleEntry[] {
-  return withNamed(['krb5', 'krb5i', 'krb5p'], choices({ sec: values }))
+export function createSecurityRules(...values: string[]): OptionRuleEntry[] {
+  return markValuesToName(['krb5', 'krb5i', 'krb5p'], createChoiceRules({ sec: values }))
 }
 
 /** Marks values that a rule of the node must name in full. */
-export function withNamed(onlyNamed: readonly string[], entries: RuleEntry[]): RuleEntry[] {
+export function markValuesToName(onlyNamed: readonly string[], entries: OptionRuleEntry[]): OptionRuleEntry[] {
   return entries.map(([name, plain]) => [name, { ...plain, onlyNamed }])
 }
 
-export function choices(values: Readonly<Record<string, readonly string[]>>): RuleEntry[] {
+export function createChoiceRules(values: Readonly<Record<string, readonly string[]>>): OptionRuleEntry[] {
   return Object.entries(values).map(([name, all]) => {
     const choice = all.map((value) => `${name}=${value}`)
     return [name, { matches: (option) => choice.includes(option), example: choice.join(' or ') }]
@@ -87,7 +87,7 @@ export function parseOptionName(option: string): string {
 }
 
 /** Finds whether a rule of the node must name an option by its name, with its value, or not at all. */
-export function findRequiredNaming(rules: OptionRules, option: string): OptionNaming {
+export function findRequiredOptionNaming(rules: OptionRules, option: string): OptionNaming {
   const name = parseOptionName(option)
   const own = rules.get(name)
   if (own?.onlyNamed?.includes(option.slice(name.length + 1))) return 'value'
@@ -99,7 +99,7 @@ export function findRequiredNaming(rules: OptionRules, option: string): OptionNa
  * Whether a kind takes an option that a rule of the node names, by its name or with a value.
  * @returns true; or an example, if the kind has an option of that name; or false
  */
-export function isTaken(own: OptionRules, option: string): true | string | false {
+export function isOptionTaken(own: OptionRules, option: string): true | string | false {
   const name = parseOptionName(option)
   const known = own.get(name)
   if (known !== undefined) return option === name || known.matches(option) || known.example
@@ -117,7 +117,7 @@ export function findOptionFaults(
   options: readonly string[],
   own: OptionRules,
   takesAny = false,
-  remedies: OptionRemedies = NO_REMEDIES,
+  remedies: OptionRemedies = NO_OPTION_REMEDIES,
 ): Fault[] {
   const findRemedy = (option: string) => remedies.get(option) ?? remedies.get(parseOptionName(option)) ?? []
   const formatRemedies = (some: readonly string[]) =>
@@ -155,7 +155,10 @@ export function findOptionFaults(
 }
 
 /** Finds the faults of a request for a kind whose volumes are new and empty with each mount. */
-export function findFreshFaults(kind: string, { source, subPath }: Pick<MountRequest, 'source' | 'subPath'>): Fault[] {
+export function findFreshVolumeFaults(
+  kind: string,
+  { source, subPath }: Pick<MountRequest, 'source' | 'subPath'>,
+): Fault[] {
   const faults: Fault[] = []
   const text = formatSource(source)
   if (text !== undefined && text !== kind) {
@@ -170,6 +173,6 @@ export function findFreshFaults(kind: string, { source, subPath }: Pick<MountReq
 }
 
 /** Returns the file system's own options, without flags of the mount. */
-export function filterOwnOptions(options: readonly string[]): string[] {
+export function filterFileSystemOptions(options: readonly string[]): string[] {
   return options.filter((option) => !FLAGS.has(option))
 }

@@ -36,11 +36,11 @@ export function findSourceFaults({ source, subPath }: KindRequest, config: NodeC
   const ofPart = subPath === undefined ? [] : checkSubPath(subPath)
   const path = formatSource(source)
   if (path === undefined) return [createSourceFault('is missing', `name the ${what} of the node to mount`), ...ofPart]
-  return [...findPathFaults(path, config), ...ofPart]
+  return [...findSourcePathFaults(path, config), ...ofPart]
 }
 
 /** Finds the faults of a path that do not depend on the node's rules. */
-export function findPathFaults(source: string, config: NodeConfig): Fault[] {
+export function findSourcePathFaults(source: string, config: NodeConfig): Fault[] {
   const parts = source.split('/').slice(1)
   const isNormal = source.startsWith('/') && !source.includes('\0')
   if (!isNormal || parts.some((part) => ['', '.', '..'].includes(part))) {
@@ -51,7 +51,7 @@ export function findPathFaults(source: string, config: NodeConfig): Fault[] {
       ),
     ]
   }
-  if (!holdsOwnRecords(source, config)) return []
+  if (!isPathOverlappingRecords(source, config)) return []
   return [
     createOptionFault(
       'source-protected',
@@ -64,7 +64,7 @@ export function findPathFaults(source: string, config: NodeConfig): Fault[] {
 }
 
 /** Whether a directory contains modekeep's records, or lies in a directory of records. */
-export function holdsOwnRecords(path: string, { stateDir }: Pick<NodeConfig, 'stateDir'>): boolean {
+export function isPathOverlappingRecords(path: string, { stateDir }: Pick<NodeConfig, 'stateDir'>): boolean {
   const places = Object.values(PRIVATE).map((name) => `${stateDir}/${name}`)
   return places.some((place) => areNested(toPathPrefix(path), toPathPrefix(place)))
 }
@@ -87,15 +87,15 @@ export const DIRECTORY_REQUIREMENT: SourceRequirement = {
  * location.
  * @throws {Refusal} naming the source and what to do
  */
-export function openNode(host: Host, path: string, requirement = DIRECTORY_REQUIREMENT): OpenedSource {
-  return toOpened(host, path, requirement, openWithoutLinks(host, path, requirement))
+export function openNodeSource(host: Host, path: string, requirement = DIRECTORY_REQUIREMENT): OpenedSource {
+  return createOpenedSource(host, path, requirement, openSourceWithoutLinks(host, path, requirement))
 }
 
 /**
- * Like `openNode`, for a caller that must not wait for the path.
+ * Like `openNodeSource`, for a caller that must not wait for the path.
  * @throws {Refusal} also if the lookup gets no answer
  */
-export async function openNodeBy(
+export async function openNodeSourceBy(
   lookups: PathLookups,
   host: Host,
   path: string,
@@ -106,14 +106,14 @@ export async function openNodeBy(
       (): never => {
         throw error
       },
-      createExplanation(path, requirement),
+      createOpenErrorExplanation(path, requirement),
     ),
   )
   if (handle === undefined) throw createUnresponsiveRefusal(path)
-  return toOpened(host, path, requirement, handle)
+  return createOpenedSource(host, path, requirement, handle)
 }
 
-function toOpened(host: Host, path: string, requirement: SourceRequirement, opened: Handle): OpenedSource {
+function createOpenedSource(host: Host, path: string, requirement: SourceRequirement, opened: Handle): OpenedSource {
   return useOrClose(host.inodes, opened, (handle) => {
     const stat = host.inodes.stat(handle)
     const fault = requirement.fault(stat)
@@ -123,11 +123,15 @@ function toOpened(host: Host, path: string, requirement: SourceRequirement, open
   })
 }
 
-export function openWithoutLinks({ inodes }: Host, path: string, requirement: Partial<SourceRequirement>): Handle {
-  return refuseOnErrno(() => inodes.openLinkFree(path), createExplanation(path, requirement))
+export function openSourceWithoutLinks(
+  { inodes }: Host,
+  path: string,
+  requirement: Partial<SourceRequirement>,
+): Handle {
+  return refuseOnErrno(() => inodes.openLinkFree(path), createOpenErrorExplanation(path, requirement))
 }
 
-function createExplanation(
+function createOpenErrorExplanation(
   path: string,
   { what = 'source', remedy = 'create the directory' }: Partial<SourceRequirement>,
 ) {
@@ -144,13 +148,13 @@ function createExplanation(
 }
 
 /** Returns the path of a source that its kind has accepted as a path of the node. */
-export function getNodePath(source: Source): string {
+export function getNodeSourcePath(source: Source): string {
   const path = getSourcePath(source)
   if (path === undefined) throw new Error(`source ${formatSource(source)} is no path of the node`)
   return path
 }
 
-export function findRemoteFaults({ source, subPath, fsType }: KindRequest, form: 'export' | 'share'): Fault[] {
+export function findRemoteSourceFaults({ source, subPath, fsType }: KindRequest, form: 'export' | 'share'): Fault[] {
   const faults: Fault[] = []
   if (subPath !== undefined) {
     faults.push(createSubPathFault(subPath, `of ${fsType} the source names the directory, add it there`))
@@ -170,12 +174,12 @@ export interface ProtectedPlace {
   isTree: boolean
 }
 
-export function listRecordPlaces({ stateDir }: { stateDir: string }): ProtectedPlace {
+export function listProtectedRecordPlaces({ stateDir }: { stateDir: string }): ProtectedPlace {
   return { directory: stateDir, names: Object.values(PRIVATE), isTree: true }
 }
 
 /** Lists the log and the configuration. Write access to their directories permits their replacement. */
-export function listFilePlaces({
+export function listProtectedFilePlaces({
   logFile,
   configFile,
 }: LoadedConfig): { what: string; file: string; place: ProtectedPlace }[] {
@@ -192,7 +196,7 @@ export function listFilePlaces({
  * below its root. Within one mount the paths suffice, so the mount table is read only for two mounts.
  * @param isOfKubelet kubelet mounted the source in the pod's directory, so its path leads through no other place
  */
-export function leadsToPlace(
+export function leadsToProtectedPlace(
   host: Host,
   table: TableSnapshot,
   source: Handle,
@@ -206,17 +210,17 @@ export function leadsToPlace(
   const [here, there] = [inodes.statMountPoint(source), inodes.statMountPoint(directory)]
   if (here.mountId === there.mountId) {
     const inMount = (handle: Handle) => ({ device: '', path: toPathPrefix(inodes.pathOf(handle)) })
-    return isNestedIn(place, [inMount(source)], inMount(directory))
+    return isPathNestedInPlace(place, [inMount(source)], inMount(directory))
   }
   // Subvolumes of btrfs have devices of their own.
   const isOtherDisk = here.device !== there.device && (hasDisk(here.device) || hasDisk(there.device))
   if (isOfKubelet && isOtherDisk) return false
   const chain = locationChain(host, table, source)
   const [location] = locationChain(host, table, directory)
-  return location !== undefined && isNestedIn(place, isOfKubelet ? chain.slice(0, 1) : chain, location)
+  return location !== undefined && isPathNestedInPlace(place, isOfKubelet ? chain.slice(0, 1) : chain, location)
 }
 
-function isNestedIn(
+function isPathNestedInPlace(
   { names, isTree }: ProtectedPlace,
   chain: readonly TreeLocation[],
   directory: TreeLocation,

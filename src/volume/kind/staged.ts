@@ -16,13 +16,13 @@ import { NOSYMFOLLOW, RDONLY } from '../../kernel/mount-table/mount-flags.ts'
 import { retryUntilDefined } from '../../kernel/waiting.ts'
 import { type Session, warnOnFailure } from '../../state/session.ts'
 import type { MountContext } from './kind.ts'
-import { filterOwnOptions } from './options.ts'
+import { filterFileSystemOptions } from './options.ts'
 
-const MOUNT_NAME = Buffer.from('mount')
-const SOURCE_NAME = Buffer.from('source')
+const STAGED_MOUNT_NAME = Buffer.from('mount')
+const STAGED_SOURCE_NAME = Buffer.from('source')
 
 /** Files and mounts for a helper program, next to its mount directory. They are removed when the call ends. */
-export interface Stage {
+export interface MountStage {
   /** Writes bytes to a file in memory that only root can read. @returns its path */
   put(name: string, bytes: Uint8Array): string
   /** Mounts an opened source, so that a later replacement of its name has no effect. @returns its path */
@@ -43,7 +43,7 @@ export function listStagedProcesses({ daemons }: Host, stateDir: string, staging
 }
 
 /** Ends the processes of a staging directory. @param known restricts them to recorded ones */
-export function killStaged(
+export function killStagedProcesses(
   { daemons }: Host,
   stateDir: string,
   staging: string,
@@ -53,7 +53,7 @@ export function killStaged(
 }
 
 /** Returns the mount directory of a helper program. The arguments of its daemon contain this path until it ends. */
-export function formatStagedMount(stateDir: string, staging: string): string {
+export function formatStagedMountPath(stateDir: string, staging: string): string {
   return `${resolveStagingDirectory(stateDir)}/${staging}/mount`
 }
 
@@ -67,9 +67,9 @@ function resolveStagingDirectory(stateDir: string): string {
  * @returns a detached mount
  * @throws {Refusal} if the helper ends without a mount; every error of `mountOn`. Nothing remains in these cases
  */
-export async function mountStaged(
+export async function mountOnStage(
   { host, stateDir, staging }: MountContext,
-  mountOn: (directory: string, stage: Stage) => Promise<void>,
+  mountOn: (directory: string, stage: MountStage) => Promise<void>,
 ): Promise<Handle> {
   const place = resolveStagingDirectory(stateDir)
   const name = Buffer.from(staging)
@@ -80,16 +80,16 @@ export async function mountStaged(
     const parent = host.inodes.openTrusted(place)
     using _parent = deferClose(host.inodes, parent)
     try {
-      const stage = openStage(host, parent, name)
+      const stage = openMountStage(host, parent, name)
       using _stage = deferClose(host.inodes, stage)
-      await mountOn(formatStagedMount(stateDir, staging), createStage(host, stage, `${place}/${staging}`))
-      return takeMount(host, stage)
+      await mountOn(formatStagedMountPath(stateDir, staging), createMountStage(host, stage, `${place}/${staging}`))
+      return takeStagedMount(host, stage)
     } catch (error) {
       // A helper may have left a daemon without a mount.
-      killStaged(host, stateDir, staging)
+      killStagedProcesses(host, stateDir, staging)
       throw error
     } finally {
-      clearStage(host, parent, name)
+      clearMountStage(host, parent, name)
     }
   } finally {
     lock.release(true)
@@ -97,7 +97,7 @@ export async function mountStaged(
 }
 
 /** Mounts a tmpfs as the stage: mounts on it do not propagate, and one umount removes all of them. */
-function openStage({ inodes, mounts }: Host, parent: Handle, name: Name): Handle {
+function openMountStage({ inodes, mounts }: Host, parent: Handle, name: Name): Handle {
   inodes.createDirectory(parent, name, 0)
   const target = inodes.openEntry(parent, name)
   using _ = deferClose(inodes, target)
@@ -105,12 +105,12 @@ function openStage({ inodes, mounts }: Host, parent: Handle, name: Name): Handle
     mounts.attach(tree, target)
     // A mount becomes shared if it is attached below a shared mount.
     mounts.setFlags(tree, { set: 0, clear: 0 })
-    inodes.createDirectory(tree, MOUNT_NAME, 0)
+    inodes.createDirectory(tree, STAGED_MOUNT_NAME, 0)
     return tree
   })
 }
 
-function createStage({ inodes, mounts, files }: Host, tree: Handle, path: string): Stage {
+function createMountStage({ inodes, mounts, files }: Host, tree: Handle, path: string): MountStage {
   return {
     put(name, bytes) {
       inodes.createFile(tree, Buffer.from(name), 0o600)
@@ -119,11 +119,11 @@ function createStage({ inodes, mounts, files }: Host, tree: Handle, path: string
     },
 
     show(source, readOnly) {
-      if (isDirectory(inodes.stat(source))) inodes.createDirectory(tree, SOURCE_NAME, 0)
-      else inodes.createFile(tree, SOURCE_NAME, 0)
+      if (isDirectory(inodes.stat(source))) inodes.createDirectory(tree, STAGED_SOURCE_NAME, 0)
+      else inodes.createFile(tree, STAGED_SOURCE_NAME, 0)
       const clone = mounts.cloneTree(source)
       using _clone = deferClose(inodes, clone)
-      const target = inodes.openEntry(tree, SOURCE_NAME)
+      const target = inodes.openEntry(tree, STAGED_SOURCE_NAME)
       using _target = deferClose(inodes, target)
       // A daemon opens names as root, and the volume's users may replace them by links: the mount follows none.
       mounts.setFlags(clone, { set: NOSYMFOLLOW | (readOnly ? RDONLY : 0), clear: 0 })
@@ -133,17 +133,17 @@ function createStage({ inodes, mounts, files }: Host, tree: Handle, path: string
   }
 }
 
-function takeMount({ inodes, mounts }: Host, stage: Handle): Handle {
-  if (!inodes.statMountPoint(stage, MOUNT_NAME).mountRoot) {
+function takeStagedMount({ inodes, mounts }: Host, stage: Handle): Handle {
+  if (!inodes.statMountPoint(stage, STAGED_MOUNT_NAME).mountRoot) {
     throw Refusal.of('program-failed', 'the helper program ended without an error, but has mounted nothing')
   }
-  const mounted = inodes.openEntry(stage, MOUNT_NAME)
+  const mounted = inodes.openEntry(stage, STAGED_MOUNT_NAME)
   using _ = deferClose(inodes, mounted)
   return mounts.cloneTree(mounted)
 }
 
 /** Removes a stage without a request to the mount inside, whose daemon may have crashed or hang. */
-function clearStage({ inodes, mounts }: Host, parent: Handle, name: Name): void {
+function clearMountStage({ inodes, mounts }: Host, parent: Handle, name: Name): void {
   tolerateErrno('ENOENT', () => {
     while (inodes.statMountPoint(parent, name).mountRoot) mounts.detach(parent, name)
     inodes.removeDirectory(parent, name)
@@ -152,19 +152,19 @@ function clearStage({ inodes, mounts }: Host, parent: Handle, name: Name): void 
 
 export function listStaleStages(host: Host, stateDir: string): string[] {
   const place = resolveStagingDirectory(stateDir)
-  return listStages(host, place).filter((name) => !host.isLocked(`${place}/${name}.lock`))
+  return listStageNames(host, place).filter((name) => !host.isLocked(`${place}/${name}.lock`))
 }
 
-function listStages(host: Host, place: string): string[] {
+function listStageNames(host: Host, place: string): string[] {
   return [...new Set(host.files.list(place).map((name) => name.replace(/\.lock$/, '')))]
 }
 
 /** Unmounts staging mounts of crashed calls. Failures are logged, because the current call does not depend on them. */
-export function sweepStages(session: Pick<Session, 'host' | 'config' | 'warn'>): void {
+export function unmountStaleStages(session: Pick<Session, 'host' | 'config' | 'warn'>): void {
   const { host, config } = session
   warnOnFailure(session, 'could not remove the mounts of a killed call', () => {
     const place = resolveStagingDirectory(config.stateDir)
-    const names = listStages(host, place)
+    const names = listStageNames(host, place)
     if (names.length === 0) return
     const parent = host.inodes.openTrusted(place)
     using _ = deferClose(host.inodes, parent)
@@ -173,7 +173,7 @@ export function sweepStages(session: Pick<Session, 'host' | 'config' | 'warn'>):
       // A call uses the stage.
       if (!lock) continue
       try {
-        sweepStage(host, config.stateDir, parent, name)
+        unmountStaleStage(host, config.stateDir, parent, name)
       } finally {
         lock.release(true)
       }
@@ -181,27 +181,27 @@ export function sweepStages(session: Pick<Session, 'host' | 'config' | 'warn'>):
   })
 }
 
-function sweepStage(host: Host, stateDir: string, parent: Handle, staging: string): void {
+function unmountStaleStage(host: Host, stateDir: string, parent: Handle, staging: string): void {
   const name = Buffer.from(staging)
   // A call that has ended since the names were read has removed its directory: its daemon serves a pod.
   if (tolerateErrno('ENOENT', () => host.inodes.statMountPoint(parent, name)) === undefined) return
   // A helper of a crashed call may still run.
-  killStaged(host, stateDir, staging)
-  clearStage(host, parent, name)
+  killStagedProcesses(host, stateDir, staging)
+  clearMountStage(host, parent, name)
 }
 
 /** A server decides about its files, but must not grant privileges on this node. */
-export const POWERLESS = ['nosuid', 'nodev']
+export const UNPRIVILEGED_MOUNT_OPTIONS = ['nosuid', 'nodev']
 
 /** Mounts the source by mount.<fsType>. @param options added to those of the pod's author */
-export function mountRemote(
+export function mountRemoteSource(
   context: MountContext,
   options: string[],
   more: Partial<HelperInvocation>,
 ): Promise<Handle> {
   const { host, request, timeoutSeconds, secrets } = context
-  const all = [...filterOwnOptions(request.mountOptions), ...options, ...(request.readOnly ? ['ro'] : [])]
-  return mountStaged(context, (directory) =>
+  const all = [...filterFileSystemOptions(request.mountOptions), ...options, ...(request.readOnly ? ['ro'] : [])]
+  return mountOnStage(context, (directory) =>
     host.helpers.run({
       program: `mount.${request.fsType}`,
       args: [formatSource(request.source) ?? '', directory, '-o', all.join(',')],

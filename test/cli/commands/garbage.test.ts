@@ -3,8 +3,8 @@ import type { GcDocument } from '../../../src/cli/commands/gc.ts'
 import { runVerb } from '../../../src/cli/commands/index.ts'
 import type { RestoreDocument } from '../../../src/cli/commands/restore.ts'
 import { readSelectedStatus } from '../../../src/cli/commands/status.ts'
-import { reservations } from '../../../src/state/process-records.ts'
-import { listVolumes } from '../../../src/state/record-directories.ts'
+import { reservationRecords } from '../../../src/state/process-records.ts'
+import { listVolumesWithRecords } from '../../../src/state/record-directories.ts'
 import type { Session } from '../../../src/state/session.ts'
 import { onEveryStage, onKernelStages, type Stage } from '../../helpers/stage.ts'
 import { groups, listTree, makeTree, SIX_FILES } from '../../helpers/tree.ts'
@@ -41,7 +41,7 @@ function arrange(open: () => Stage) {
       .filter((name) => !/-(wal|shm)$/.test(name))
       .sort()
   }
-  const volumes = () => listVolumes(stage)
+  const volumes = () => listVolumesWithRecords(stage)
   const items = async (...args: Parameters<typeof gc>) =>
     (await gc(...args)).items.map(({ kind, action, reason }) => `${kind} ${action}: ${reason}`)
   const only = () => {
@@ -140,7 +140,7 @@ onEveryStage('gc', (open) => {
     await stage().unmount('a')
     const volume = only()
     const place = `${stage().config.stateDir}/ownership/${volume}`
-    reservations.write(stage(), { volume, source: source() })
+    reservationRecords.write(stage(), { volume, source: source() })
     stage().fs.mkdirSync(`${stage().config.stateDir}/mounts/%2Fgone`, { recursive: true })
     stage().fs.writeFileSync(`${stage().config.stateDir}/mounts/%2Fgone/lock`, '')
     const lock = stage().host.tryLock(`${place}/lock`)
@@ -162,7 +162,7 @@ onEveryStage('gc', (open) => {
   })
 
   it('gc removes a reservation of a volume without other records', async () => {
-    reservations.write(stage(), { volume: '1-2-3', source: source() })
+    reservationRecords.write(stage(), { volume: '1-2-3', source: source() })
     const gone = ['volume removed: nothing is recorded of it any more']
     expect(await items({ isDry: true })).toEqual(gone)
     expect(await items()).toEqual(gone)

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { type HealCommand, healNode, healVerb as verb } from '../../../src/cli/commands/heal.ts'
 import { readContainerStatuses } from '../../../src/cli/node-state/containers.ts'
 import { type ContainerRecord, containerRecords } from '../../../src/state/container-record.ts'
-import { pluginRecord } from '../../../src/state/process-records.ts'
+import { nriPluginRecord } from '../../../src/state/process-records.ts'
 import { memoryStage, type Stage } from '../../helpers/stage.ts'
 
 const COMMAND: HealCommand = { verb: 'heal', isDry: false, isWatching: false, listen: undefined, kubelet: undefined }
@@ -50,7 +50,7 @@ describe('heal, for containers of the NRI plugin,', () => {
   it('advises only to delete the pod while the plugin is registered', async () => {
     record(WHY)
     const plugin = { isRegistered: true, runtime: 'containerd v2.1.9', since: 0, socket: '/run/nri.sock' }
-    pluginRecord.write(stage.session(), plugin)
+    nriPluginRecord.write(stage.session(), plugin)
     using _lock = stage.host.tryLock(`${stage.config.stateDir}/nri.lock`)
     const { containers } = await healNode(stage.session(), COMMAND)
     expect(containers[0]?.remedy).toMatch(/^kubectl delete pod web-0 --namespace shop, /)

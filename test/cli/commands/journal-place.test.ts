@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { runVerb } from '../../../src/cli/commands/index.ts'
-import { listVolumes } from '../../../src/state/record-directories.ts'
+import { listVolumesWithRecords } from '../../../src/state/record-directories.ts'
 import type { Session } from '../../../src/state/session.ts'
 import { openJournalForReading } from '../../../src/state/volume-journal.ts'
 import { volumeRecords } from '../../../src/state/volume-record.ts'
@@ -20,7 +20,7 @@ let there: Session
 beforeEach(async () => {
   ;({ stage, disk } = createDiskStage(['serial A', 'image of here']))
   await runVerb(stage.session(), { verb: 'apply', directory: PLACE, fsGroup: FS_GROUP })
-  volume = listVolumes(stage)[0] ?? ''
+  volume = listVolumesWithRecords(stage)[0] ?? ''
   there = { ...stage.session(), config: { ...stage.config, stateDir: '/node/state-b' } }
 })
 

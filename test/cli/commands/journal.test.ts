@@ -6,7 +6,7 @@ import type { JournalImportCommand } from '../../../src/cli/commands/journal-imp
 import type { RestoreDocument } from '../../../src/cli/commands/restore.ts'
 import type { StatusDocument } from '../../../src/cli/commands/status-document.ts'
 import { tryLockRecordDirectory } from '../../../src/state/locks.ts'
-import { locateImport, locateVolumeRecords } from '../../../src/state/record-directories.ts'
+import { locateImportDirectory, locateVolumeRecords } from '../../../src/state/record-directories.ts'
 import type { Session } from '../../../src/state/session.ts'
 import { volumeRecords } from '../../../src/state/volume-record.ts'
 import { onEveryStage, type Stage } from '../../helpers/stage.ts'
@@ -180,10 +180,10 @@ onEveryStage('a journal that is moved to another node', (open) => {
 
   it('is imported by one process at a time, which removes an interrupted import', async () => {
     await exported()
-    const other = tryLockRecordDirectory(there, locateImport(there, volume))
+    const other = tryLockRecordDirectory(there, locateImportDirectory(there, volume))
     await expect(imported()).rejects.toThrow(`another import of volume ${volume} is under way`)
     other?.release()
-    stage.fs.writeFileSync(`${locateImport(there, volume).path}/journal.db`, 'half of one')
+    stage.fs.writeFileSync(`${locateImportDirectory(there, volume).path}/journal.db`, 'half of one')
     expect(await imported()).toMatchObject({ outcome: 'imported' })
     expect(stage.fs.readdirSync(`${there.config.stateDir}/ownership`)).toEqual([volume])
     await restored()
@@ -191,7 +191,7 @@ onEveryStage('a journal that is moved to another node', (open) => {
   })
 
   it('leaves no interrupted import after gc', async () => {
-    const other = tryLockRecordDirectory(there, locateImport(there, volume))
+    const other = tryLockRecordDirectory(there, locateImportDirectory(there, volume))
     const gc = async (isDry: boolean) => {
       const document = await runVerb(there, { verb: 'gc', isDry, forget: undefined })
       return 'items' in document ? document.items : undefined

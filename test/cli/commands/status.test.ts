@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
 import { readSelectedStatus } from '../../../src/cli/commands/status.ts'
-import { acquireRecordLock, tryLockNode } from '../../../src/state/locks.ts'
+import { acquireRecordLock, tryAcquireNodeLock } from '../../../src/state/locks.ts'
 import { mountRecords } from '../../../src/state/mount-record.ts'
-import { pluginRecord } from '../../../src/state/process-records.ts'
+import { nriPluginRecord } from '../../../src/state/process-records.ts'
 import { locateVolumeRecords } from '../../../src/state/record-directories.ts'
 import { memoryStage } from '../../helpers/stage.ts'
 import { makeTree, SIX_FILES } from '../../helpers/tree.ts'
@@ -37,9 +37,9 @@ it('status names the mount options that containers may lack if no NRI plugin run
   expect(await unenforced()).toEqual([[]])
   stage.fs.rmSync(`${podDirectory}/userns`)
   const plugin = { runtime: 'containerd v2.1.9', since: 0, socket: '/nri.sock' }
-  pluginRecord.write(session, { ...plugin, isRegistered: true })
-  using _ = tryLockNode(session, 'nri')
+  nriPluginRecord.write(session, { ...plugin, isRegistered: true })
+  using _ = tryAcquireNodeLock(session, 'nri')
   expect(await unenforced()).toEqual([[]])
-  pluginRecord.write(session, { ...plugin, isRegistered: false })
+  nriPluginRecord.write(session, { ...plugin, isRegistered: false })
   expect(await unenforced()).toEqual([['nosuid', 'nodev', 'noexec']])
 })

@@ -7,9 +7,9 @@ import type { StatusDocument } from '../../../src/cli/commands/status-document.t
 import { checkRecordedVolumes } from '../../../src/cli/doctor/records.ts'
 import { parseSource } from '../../../src/config/source.ts'
 import { openByHand } from '../../../src/fsgroup/volume-by-hand.ts'
-import { findVolume } from '../../../src/state/find-volume.ts'
-import { listVolumes } from '../../../src/state/record-directories.ts'
-import { computeTextVolume } from '../../../src/state/volume-identity.ts'
+import { findVolumePath } from '../../../src/state/find-volume.ts'
+import { listVolumesWithRecords } from '../../../src/state/record-directories.ts'
+import { computeTextVolumeId } from '../../../src/state/volume-identity.ts'
 import { volumeRecords } from '../../../src/state/volume-record.ts'
 import { addSkipReason, cannotMountWith } from '../../helpers/needs.ts'
 import { kernelStage, onEveryStage, onKernelStages, type Stage } from '../../helpers/stage.ts'
@@ -33,7 +33,7 @@ async function walk(open: () => Stage): Promise<void> {
 afterEach(() => stage.close())
 
 const only = () => {
-  const [volume = '', ...more] = listVolumes(stage)
+  const [volume = '', ...more] = listVolumesWithRecords(stage)
   expect(more).toEqual([])
   return volume
 }
@@ -122,7 +122,7 @@ onKernelStages('a volume that a mount still shows', (open) => {
 
 describe.skipIf(cannotMountWith() !== '')(addSkipReason('the volume of an NFS server', cannotMountWith()), () => {
   const export_ = 'server:/exports/a'
-  const volume = computeTextVolume({ fsType: 'nfs', source: parseSource(export_) })
+  const volume = computeTextVolumeId({ fsType: 'nfs', source: parseSource(export_) })
   let directory: string
   beforeEach(() => {
     stage = kernelStage('tmpfs')
@@ -138,7 +138,7 @@ describe.skipIf(cannotMountWith() !== '')(addSkipReason('the volume of an NFS se
   const find = (fsType: string) => {
     const session = stage.session()
     const table = () => session.host.mounts.table().replaceAll(` tmpfs ${export_} `, ` ${fsType} ${export_} `)
-    return findVolume({ ...session, host: { ...session.host, mounts: { ...session.host.mounts, table } } }, volume)
+    return findVolumePath({ ...session, host: { ...session.host, mounts: { ...session.host.mounts, table } } }, volume)
   }
 
   it('is found by its source, for any NFS version that the kernel names', async () => {

@@ -1,16 +1,16 @@
 import { expect, it } from 'vitest'
 import { checkContainerMountOptions } from '../../../src/cli/doctor/node.ts'
 import { DEFAULT_CONFIG } from '../../../src/config/defaults.ts'
-import { tryLockNode } from '../../../src/state/locks.ts'
-import { pluginRecord } from '../../../src/state/process-records.ts'
+import { tryAcquireNodeLock } from '../../../src/state/locks.ts'
+import { nriPluginRecord } from '../../../src/state/process-records.ts'
 import { memoryStage } from '../../helpers/stage.ts'
 
 async function findings(isRegistered?: boolean) {
   const { host } = memoryStage()
   const session = { host, config: DEFAULT_CONFIG, note: () => {}, warn: () => {} }
   const record = { runtime: 'containerd v2.1.9', since: 0, socket: '/var/run/nri/nri.sock' }
-  if (isRegistered !== undefined) pluginRecord.write(session, { ...record, isRegistered })
-  using _ = isRegistered === undefined ? undefined : tryLockNode(session, 'nri')
+  if (isRegistered !== undefined) nriPluginRecord.write(session, { ...record, isRegistered })
+  using _ = isRegistered === undefined ? undefined : tryAcquireNodeLock(session, 'nri')
   return Array.fromAsync(checkContainerMountOptions(session))
 }
 

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { checkContainerRuntime } from '../../../src/cli/doctor/node.ts'
 import { DEFAULT_CONFIG } from '../../../src/config/defaults.ts'
 import { containerRecords } from '../../../src/state/container-record.ts'
-import { tryLockNode } from '../../../src/state/locks.ts'
-import { type PluginRecord, pluginRecord } from '../../../src/state/process-records.ts'
+import { tryAcquireNodeLock } from '../../../src/state/locks.ts'
+import { type NriPluginRecord, nriPluginRecord } from '../../../src/state/process-records.ts'
 import type { Store } from '../../../src/state/record-directories.ts'
 import { memoryStage } from '../../helpers/stage.ts'
 
@@ -11,7 +11,7 @@ const SOCKET = '/var/run/nri/nri.sock'
 const UID = '0a0b0c0d-1111-2222-3333-444455556666'
 
 function look(
-  record: Partial<PluginRecord> | undefined,
+  record: Partial<NriPluginRecord> | undefined,
   { isRunning = true, hasSocket = true, isListening = true, why = '' } = {},
 ) {
   const { host, fs } = memoryStage()
@@ -19,8 +19,8 @@ function look(
   fs.mkdirSync('/var/run/nri', { recursive: true })
   if (hasSocket) fs.writeFileSync(SOCKET, '')
   const whole = { isRegistered: true, runtime: 'containerd v2.1.9', since: Date.parse('2026-01-01'), socket: SOCKET }
-  if (record !== undefined) pluginRecord.write(store, { ...whole, ...record })
-  using _ = isRunning ? tryLockNode(store, 'nri') : undefined
+  if (record !== undefined) nriPluginRecord.write(store, { ...whole, ...record })
+  using _ = isRunning ? tryAcquireNodeLock(store, 'nri') : undefined
   if (why !== '') lack(store, why)
   return [...checkContainerRuntime(store, { isListening: () => isListening })]
 }

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { expect } from 'vitest'
 import { linuxHost } from '../../../src/kernel/linux/index.ts'
-import { listMountRecords } from '../../../src/state/mount-record.ts'
+import { listReadableMountRecords } from '../../../src/state/mount-record.ts'
 import { makeTree } from '../../helpers/tree.ts'
 import type { Situation } from '../call-scenario.ts'
 import type { FaultNode } from '../fault-node.ts'
@@ -26,7 +26,7 @@ function isHealthy(on: FaultNode): void {
   on.expectShows('a', on.whole)
   expect(on.node.layers('b')).toHaveLength(1)
   expect(on.shown('b')).toBe('other')
-  expect(listMountRecords({ host: linuxHost, config: { stateDir: on.node.state } })).toHaveLength(2)
+  expect(listReadableMountRecords({ host: linuxHost, config: { stateDir: on.node.state } })).toHaveLength(2)
 }
 
 export const HEAL: Situation[] = [

@@ -5,7 +5,7 @@ import type { CsiMessage } from '../../../src/frontends/csi/messages.ts'
 import { kubeletPassesFsGroup } from '../../../src/frontends/csi/node-service.ts'
 import { parsePublishRequest } from '../../../src/frontends/csi/publish-request.ts'
 import { parseStatsVolumePath, parseTargetPath } from '../../../src/frontends/csi/target-path.ts'
-import { kinds } from '../../../src/volume/index.ts'
+import { volumeKindLookup } from '../../../src/volume/index.ts'
 
 const UID = 'f7aea1c3-1111-2222-3333-444455556666'
 const TARGET = `/var/lib/kubelet/pods/${UID}/volumes/kubernetes.io~csi/v/mount`
@@ -40,7 +40,7 @@ const publish = (over: Partial<Publish> = {}): Publish => ({
 const asked = (request: Publish) => {
   const { directory, options, secrets } = parsePublishRequest(request)
   const given = { entries: Object.entries(options), secretKeys: Object.keys(secrets) }
-  return createMountRequest(directory, given, DEFAULT_CONFIG, kinds)
+  return createMountRequest(directory, given, DEFAULT_CONFIG, volumeKindLookup)
 }
 const attributes = (more: Record<string, string>) => publish({ volumeContext: { source: '/srv/a', ...more, ...POD } })
 

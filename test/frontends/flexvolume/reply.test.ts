@@ -5,7 +5,7 @@ import { createFault } from '../../../src/errors/fault.ts'
 import { Refusal } from '../../../src/errors/refusal.ts'
 import { createFailureReply, formatReplyLine } from '../../../src/frontends/flexvolume/protocol.ts'
 import { SystemError } from '../../../src/kernel/host.ts'
-import { kinds } from '../../../src/volume/index.ts'
+import { volumeKindLookup } from '../../../src/volume/index.ts'
 
 function errorOf(call: () => unknown): unknown {
   try {
@@ -79,7 +79,7 @@ describe('the reply to a failure', () => {
     ['keys given twice', `{${thirty((n) => `"k${n}":"","k${n}":""`).join()}}`, 'option "k0" is given twice: keep one'],
   ])('to thirty %s fits an event', (_what, options, part) => {
     const text = typeof options === 'string' ? options : JSON.stringify(options)
-    const error = errorOf(() => readRequest('/pods/p/volumes/modekeep~fs/v', text, DEFAULT_CONFIG, kinds))
+    const error = errorOf(() => readRequest('/pods/p/volumes/modekeep~fs/v', text, DEFAULT_CONFIG, volumeKindLookup))
     expect(error).toBeInstanceOf(Refusal)
     const line = formatReplyLine(createFailureReply(error))
     expect(JSON.parse(line)).toEqual({ status: 'Failure', message: expect.stringContaining(part) })

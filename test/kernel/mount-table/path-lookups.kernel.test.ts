@@ -9,8 +9,8 @@ import type { Host } from '../../../src/kernel/host.ts'
 import { linuxHost } from '../../../src/kernel/linux/index.ts'
 import { createPathLookups } from '../../../src/kernel/mount-table/responsiveness.ts'
 import { healOne } from '../../../src/repair/heal-record.ts'
-import { findVolume } from '../../../src/state/find-volume.ts'
-import { listMountRecords } from '../../../src/state/mount-record.ts'
+import { findVolumePath } from '../../../src/state/find-volume.ts'
+import { listReadableMountRecords } from '../../../src/state/mount-record.ts'
 import { compileHolder } from '../../helpers/held-directory.ts'
 import { isRoot, kernelStage, type Stage } from '../../helpers/stage.ts'
 
@@ -104,7 +104,7 @@ describe.skipIf(!isRoot)(`a directory that is replaced after its lookup, and kep
     await stage.unmount('a')
     const [volume = ''] = fs.readdirSync(`${stage.config.stateDir}/ownership`)
     forget()
-    const find = () => findVolume(sessionOf(`${stage.top}/volumes/shop`), volume)
+    const find = () => findVolumePath(sessionOf(`${stage.top}/volumes/shop`), volume)
     expect(await inTime(() => find().catch((error) => error.message))).toMatch(/does not respond|cannot be found/)
   })
 
@@ -113,7 +113,7 @@ describe.skipIf(!isRoot)(`a directory that is replaced after its lookup, and kep
     await stage.mount('a', { source })
     execFileSync('umount', [stage.podDirectory('a')])
     fs.statSync(source)
-    const [record = expect.unreachable()] = listMountRecords(stage.session())
+    const [record = expect.unreachable()] = listReadableMountRecords(stage.session())
     const { host } = stage
     let isExchanged = false
     const isCached = (path: string) => {

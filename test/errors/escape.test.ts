@@ -9,7 +9,7 @@ import { formatLogLine } from '../../src/log/call-log.ts'
 const UNSAFE = ['\u001b', '\u007f', '\u009b', '\u0085', '\u061c', '\u200e', '\u202e', '\u2066', '\u2028', '\ufeff']
 const isSafe = (text: string) => !UNSAFE.some((character) => text.includes(character))
 
-describe.each(UNSAFE)('a character that drives or reorders a terminal (%j) is escaped', (character) => {
+describe.each(UNSAFE)('the terminal control or bidirectional character %j is escaped', (character) => {
   const written = `/srv/${character}31m`
 
   it.each<[string, () => string]>([
@@ -33,7 +33,7 @@ describe.each(UNSAFE)('a character that drives or reorders a terminal (%j) is es
     expect(show()).toMatch(/\\+u/)
   })
 
-  it('in JSON so that a parser reads the same', () => {
+  it('in JSON so that a parser reads the original character', () => {
     expect(JSON.parse(formatLogLine({ source: written }))).toEqual({ source: written })
   })
 })

@@ -35,14 +35,14 @@ describe('a fault as a sentence', () => {
     )
   })
 
-  it('does not replace what a quoted value of a user has in common with a placeholder', () => {
+  it("keeps a user's quoted value unchanged, even if the value contains a placeholder character", () => {
     for (const value of ['{option}', '{secretRef}', OPTION_WORD_PLACEHOLDER]) {
       const fault = createOptionFault('option-format', 'ownership', `is ${quoteValue(value)}`)
       expect(renderFault(fault, CSI_FAULT_WORDS)).toBe(`volumeAttributes "ownership" is ${quoteValue(value)}`)
     }
   })
 
-  it('keeps the option that it is about behind another beginning, and begins with the annotation once', () => {
+  it('names its option after an added prefix, and begins with the annotation only once', () => {
     const fault = prefixFault(createOptionFault('sub-path', 'subPath', 'is "a"', 'rename it'), 'volume "v" ')
     expect(renderFault(fault, CSI_FAULT_WORDS)).toBe('volume "v" volumeAttributes "subPath" is "a": rename it')
     const annotation = 'annotation modekeep/group is "2"'
@@ -62,7 +62,7 @@ describe('a fault as a sentence', () => {
     expect(renderFault(fault, CSI_FAULT_WORDS)).toBe('a share needs a user: name it in nodePublishSecretRef')
   })
 
-  it('the codes of several faults are listed once each', () => {
+  it('has its code listed once, even if several faults have the same code', () => {
     const faults = [createFault('secret', 'a'), createFault('internal', 'b'), createFault('secret', 'c')]
     expect(renderFaultCodes(faults)).toBe(' [secret, internal]')
   })

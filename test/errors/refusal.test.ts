@@ -32,7 +32,7 @@ describe('a refusal', () => {
     expect(refusal.faults).toEqual(faults)
   })
 
-  it("has a message that fits into a pod's status: always the first fault, and the others counted", () => {
+  it("has a message that fits into a pod's status, with at least the first fault and the number of the others", () => {
     const long = Array.from({ length: 8 }, (_, n) => `${n} ${'x'.repeat(1500)}`)
     const { message, faults } = new Refusal(long.map((text) => createFault('internal', text)))
     expect(message).toBe(`${long[0]}; ${long[1]}; and 6 more`)
@@ -48,7 +48,7 @@ describe('a refusal', () => {
     expect(faults.map((fault) => renderFault(fault))).toEqual([message])
   })
 
-  it('keeps its cause', () => {
+  it('keeps the error that caused the refusal', () => {
     const cause = new Error('ENOENT')
     expect(new Refusal(createFault('internal', 'it is missing'), { cause }).cause).toBe(cause)
   })
@@ -86,7 +86,7 @@ describe('a value in a message', () => {
     [`${'x'.repeat(118)}🗝${'x'.repeat(10)}`, `"${'x'.repeat(118)}… (132 characters)`],
     [`${'x'.repeat(117)}🗝${'x'.repeat(10)}`, `"${'x'.repeat(117)}🗝… (131 characters)`],
     [[`${'x'.repeat(117)}🗝`], `["${'x'.repeat(117)}… (123 characters)`],
-  ])('is quoted, escaped and cut: %#', (value, shown) => {
+  ])('is quoted, escaped and truncated: case %#', (value, shown) => {
     expect(quoteValue(value)).toBe(shown)
   })
 

@@ -90,7 +90,7 @@ describe('a path in the header :authority', () => {
     expect(answers).toEqual(['ERR_HTTP2_STREAM_ERROR', 200])
   })
 
-  it('arrives with dashes, and every other header and all content is unchanged', async () => {
+  it('arrives with dashes in place of slashes, and all other headers and the content are unchanged', async () => {
     const [answers, seen] = await statuses(acceptPathAsAuthority)
     expect(answers).toEqual([200])
     const expected = PATHS.map((path) => ({
@@ -102,7 +102,7 @@ describe('a path in the header :authority', () => {
     expect(seen).toMatchObject([...expected, ...expected])
   })
 
-  it('is accepted byte by byte', async () => {
+  it('is accepted if its bytes arrive one by one', async () => {
     await using http = await server(acceptPathAsAuthority)
     const session = http2.connect('http://localhost', { createConnection: () => inPieces(http.connect()) })
     expect(await ask(session, { ':authority': '/a/b' }, 'body')).toBe(200)
@@ -137,7 +137,7 @@ describe('a path in the header :authority', () => {
     }
   })
 
-  it('is not searched in bytes other than HTTP/2, whose connection the server ends', async () => {
+  it('is not replaced in bytes that are not HTTP/2, and the server closes that connection', async () => {
     await using http = await server(acceptPathAsAuthority)
     for (const junk of ['GET / HTTP/1.1\r\n\r\n'.repeat(3), '\0'.repeat(100)]) {
       const socket = http.connect()

@@ -7,7 +7,7 @@ import { expect, it, onTestFinished, vi } from 'vitest'
 import { RuntimeVersionMethod } from '../../src/frontends/nri/cri.ts'
 import { callGrpcMethodOnce } from '../../src/rpc/client.ts'
 
-it('a call that its server does not answer leaves no connection open', async () => {
+it('a gRPC call without an answer from the server leaves no connection open', async () => {
   const top = fs.realpathSync(fs.mkdtempSync(join(tmpdir(), 'grpc-')))
   onTestFinished(() => fs.rmSync(top, { recursive: true }))
   const open = new Set<net.Socket>()

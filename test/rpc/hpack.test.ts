@@ -71,26 +71,26 @@ describe.each(LITERALS)('a header %s', (_what, first, bits) => {
     },
   )
 
-  it('is skipped if it has a literal name, also a long one', () => {
+  it('stays unchanged if its name is literal, even if the name is long', () => {
     const own = [first, ...plain('x/'.repeat(200)), ...plain('a/b')]
     const got = mended(own, header(AUTHORITY, plain('a/b')))
     expect(got).toEqual([...own, ...header(AUTHORITY, plain('a-b'))])
   })
 
-  it('is the authority only by its index', () => {
+  it('counts as :authority only by its index in the static table', () => {
     const other = header(2 ** bits - 1 + AUTHORITY, plain('/'))
     expect(mended(other)).toEqual(other)
   })
 })
 
-it("the header blocks of the RFC's examples stay unchanged", () => {
+it('the example header blocks of RFC 7541 stay unchanged', () => {
   const block = Buffer.from('828684418cf1e3c2e5f23a6ba0ab90f4ff', 'hex')
   const before = block.toString('hex')
   replaceAuthoritySlashes(block)
   expect(block.toString('hex')).toBe(before)
 })
 
-it('a header block that is truncated at any byte is no error', () => {
+it('a header block that is truncated at any byte causes no error', () => {
   const whole = [0x41, ...plain('/'.repeat(140)), 0x41, ...coded('a/a'), 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff]
   for (let size = 0; size <= whole.length; size++) {
     expect(mended(whole.slice(0, size))).toHaveLength(size)

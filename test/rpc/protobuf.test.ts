@@ -58,7 +58,7 @@ describe("the device plugin's protobuf", () => {
     }
   })
 
-  it('leaves out only messages that it never sends or reads', () => {
+  it('leaves out only messages that the plugin never sends or reads', () => {
     const unused = ['TopologyInfo', 'NUMANode', 'Mount']
     expect(NAMES.toSorted()).toEqual(
       messageNames()
@@ -67,7 +67,7 @@ describe("the device plugin's protobuf", () => {
     )
   })
 
-  it.each(NAMES)("encodes %s for another implementation, and decodes that one's bytes", (name) => {
+  it.each(NAMES)('encodes %s for protobufjs, and decodes the bytes that protobufjs encodes', (name) => {
     const { encode, decode } = codec(name)
     for (let round = 0; round < 100; round++) {
       const value = drawn(name)
@@ -77,7 +77,7 @@ describe("the device plugin's protobuf", () => {
     }
   })
 
-  it('decodes every field, also missing ones', () => {
+  it("decodes missing fields as proto3's defaults", () => {
     const left = { availableDeviceIDs: [], mustIncludeDeviceIDs: [], allocationSize: 0 }
     expect(codec('ContainerPreferredAllocationRequest').decode(Buffer.alloc(0))).toMatchObject(left)
   })
@@ -102,7 +102,7 @@ describe("the device plugin's protobuf", () => {
     expect(() => codec('Device').decode(Buffer.from(bytes))).toThrow(Error)
   })
 
-  it('rejects a message that is not in its table', () => {
+  it('rejects a message that is not in the table of messages', () => {
     expect(() => createProtobufPackage('test', {}).codec('Device' as never)).toThrow('no message Device in test')
   })
 })

@@ -55,7 +55,7 @@ async function call(text: string): Promise<unknown> {
 }
 
 describe('a gRPC server on a unix socket', () => {
-  it("replies, and distinguishes the caller's faults from its own", async () => {
+  it('replies, and distinguishes faults of the caller from faults of the server', async () => {
     const server = await served()
     expect(await call('hello')).toMatchObject({ text: 'hello' })
     await expect(call('wrong')).rejects.toMatchObject({
@@ -93,13 +93,13 @@ describe('a gRPC server on a unix socket', () => {
     expect(fs.readdirSync(top)).toEqual([])
   })
 
-  it('refuses a path that exists', async () => {
+  it('refuses a socket path that already exists', async () => {
     fs.writeFileSync(path, '')
     await expect(served()).rejects.toMatchObject({ code: 'EADDRINUSE' })
     expect(fs.readFileSync(path, 'utf8')).toBe('')
   })
 
-  it('refuses with the path of the socket, not of a descriptor', async () => {
+  it('names the path of the socket, not of a descriptor, in an error', async () => {
     fs.writeFileSync(path, '')
     await expect(served()).rejects.toThrow(`EADDRINUSE: address already in use, listen '${path}'`)
   })

@@ -6,7 +6,7 @@ import { memoryStage } from '../helpers/stage.ts'
 const VOLUME = 'ef53.1-2-3'
 const GIVEN_UP = { pid: 12, seconds: 60, isLeft: false }
 
-it('after a walk was given up the next walks have a short time, and after two minutes the full time', () => {
+it('after a walk was given up, the next walks of the volume have a short time limit for two minutes, then the full one', () => {
   vi.useFakeTimers()
   try {
     const session = memoryStage().session()

@@ -54,7 +54,7 @@ const settle = (at: number, outcome: CsiTaskOutcome = {}) => worker(at).onReport
 const directories = () => workers.map(({ jobs }) => jobs.map(({ directory }) => directory))
 
 describe('worker processes', () => {
-  it('are started when needed, run one task at a time, and the last used one is taken first', async () => {
+  it('are started when needed, run one task at a time, and the most recently used worker is taken first', async () => {
     const first = pool.run(publish('/a'), 'shop')
     const second = pool.run(publish('/b'), 'shop')
     const third = pool.run(publish('/c'), 'shop')
@@ -69,7 +69,7 @@ describe('worker processes', () => {
     expect(directories()).toEqual([['/a'], ['/b', '/c', '/d']])
   })
 
-  it('end when they are idle, or after a long task', async () => {
+  it('are closed when they are idle for long, or after a long task', async () => {
     pool.run(publish('/a'), 'shop')
     settle(0)
     await vi.advanceTimersByTimeAsync(89_000)
@@ -84,14 +84,14 @@ describe('worker processes', () => {
     expect(workers).toHaveLength(3)
   })
 
-  it('that hang do not delay other tasks', async () => {
+  it('that hang do not delay the tasks of other workers', async () => {
     for (const directory of ['/a', '/b', '/c']) pool.run(publish(directory), 'shop')
     expect(workers).toHaveLength(2)
     await vi.advanceTimersByTimeAsync(5001)
     expect(directories()).toEqual([['/a'], ['/b'], ['/c']])
   })
 
-  it('that end without a report leave their task with the lost outcome', async () => {
+  it('that exit without a report give their task the outcome of a lost task', async () => {
     const running = pool.run(publish('/a'), 'shop')
     worker(0).onExit('was ended by SIGKILL')
     expect(await running.outcome).toMatchObject({
@@ -101,7 +101,7 @@ describe('worker processes', () => {
     expect(directories()).toEqual([['/a'], ['/b']])
   })
 
-  it('that end while they are idle are not used again', () => {
+  it('that exit while they are idle are not used again', () => {
     pool.run(publish('/a'), 'shop')
     settle(0)
     worker(0).onExit('was ended by SIGKILL')
@@ -132,7 +132,7 @@ describe('worker processes', () => {
     expect(directories()).toEqual([['/a'], ['/b']])
   })
 
-  it('end with the server, after their task', () => {
+  it('end with the server, once their running task has ended', () => {
     pool.run(publish('/a'), 'shop')
     pool.run(publish('/b'), 'shop')
     settle(1)
@@ -156,7 +156,7 @@ describe('the running CSI task of a target', () => {
     expect(directories()).toEqual([['/a']])
   })
 
-  it('continues after ABORTED with its progress, and the next call joins it', async () => {
+  it('continues after its caller got ABORTED with the progress, and the next call joins the task', async () => {
     const first = answer(publish('/a'), 2000)
     worker(0).onReport({ progress: { visited: 12, changed: 3 } })
     await vi.advanceTimersByTimeAsync(2000)
@@ -173,7 +173,7 @@ describe('the running CSI task of a target', () => {
     expect(directories()).toEqual([['/a']])
   })
 
-  it("reports that it waits for another call's walk, with the progress of that walk", async () => {
+  it("reports the progress of another call's walk while it waits for that walk", async () => {
     const first = answer(publish('/a'), 2000)
     worker(0).onReport({ progress: { visited: 12, changed: 3, isAnothers: true } })
     await vi.advanceTimersByTimeAsync(2000)
@@ -185,7 +185,7 @@ describe('the running CSI task of a target', () => {
     })
   })
 
-  it('that fails without a waiting call is reported to the next identical call, once', async () => {
+  it('has its failure reported once to the next identical call if no call waited for the failure', async () => {
     const first = answer(publish('/a'), 1000)
     await vi.advanceTimersByTimeAsync(1000)
     await first
@@ -200,7 +200,7 @@ describe('the running CSI task of a target', () => {
   it.each([
     ['to a call with other options', publish('/a', { x: 'y' }), 0],
     ['a long time later', publish('/a'), 5 * 60_000],
-  ])('that failed is not reported %s', async (_what, job, later) => {
+  ])('has its failure not reported %s', async (_what, job, later) => {
     const first = answer(publish('/a'), 1000)
     await vi.advanceTimersByTimeAsync(1000)
     await first
@@ -210,7 +210,7 @@ describe('the running CSI task of a target', () => {
     expect(directories().flat()).toEqual(['/a', '/a'])
   })
 
-  it('whose worker crashes without a waiting call is started again by the next call', async () => {
+  it('is started again by the next call if its worker crashed while no call waited', async () => {
     const first = answer(publish('/a'), 1000)
     await vi.advanceTimersByTimeAsync(1000)
     await first
@@ -226,7 +226,7 @@ describe('the running CSI task of a target', () => {
     expect(directories()).toEqual([['/a']])
   })
 
-  it('is killed by an unpublication, which starts when it has ended', async () => {
+  it('is killed by an unpublication, which starts when the killed worker has ended', async () => {
     const first = answer(publish('/a'))
     const second = answer(unpublish('/a'))
     expect(worker(0).killed).toBe(1)
@@ -239,7 +239,7 @@ describe('the running CSI task of a target', () => {
     expect(workers.map(({ jobs }) => jobs.map((job) => job.do))).toEqual([['publish'], ['unpublish']])
   })
 
-  it('gets no second worker if the first does not end', async () => {
+  it('gets no second worker while the killed first worker has not ended', async () => {
     void answer(publish('/a'))
     const second = answer(unpublish('/a'), 3000)
     await vi.advanceTimersByTimeAsync(3000)
@@ -247,7 +247,7 @@ describe('the running CSI task of a target', () => {
     expect(workers).toHaveLength(1)
   })
 
-  it('makes stats wait for a publication, and a publication for stats', async () => {
+  it('delays stats if it is a publication, and delays a publication if it is stats', async () => {
     const first = answer(publish('/a'))
     const look = answer(stats('/a'))
     settle(0)
@@ -263,7 +263,7 @@ describe('the running CSI task of a target', () => {
     expect(worker(0).jobs.map((job) => job.do)).toEqual(['publish', 'stats', 'publish'])
   })
 
-  it('reports that it waits for other tasks', async () => {
+  it('reports to its caller that it waits for other tasks', async () => {
     void answer(publish('/a'))
     void answer(publish('/b'))
     const third = answer(publish('/c'), 1000)

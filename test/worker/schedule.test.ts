@@ -15,7 +15,7 @@ const JUST = NOW - 99
 const LONG = NOW - 100
 
 describe('the next worker task', () => {
-  it('is the first waiting one', () => {
+  it('is the first waiting task', () => {
     expect(next([], [])).toBe(-1)
     expect(next([publish(), unpublish], [])).toBe(0)
     expect(next([publish()], many(1, publish(), JUST))).toBe(0)
@@ -25,11 +25,11 @@ describe('the next worker task', () => {
     expect(next([publish('x'), unpublish, stats], many(2, publish(), JUST))).toBe(-1)
   })
 
-  it('does not wait for tasks that take long', () => {
+  it('starts while only long-running tasks run', () => {
     expect(next([publish('x')], many(3, publish(), LONG))).toBe(0)
   })
 
-  it('skips a namespace that has reached its limit', () => {
+  it('is not of a namespace that has reached its limit', () => {
     expect(next([publish()], many(3, publish(), LONG))).toBe(-1)
     expect(next([publish(), publish('x')], many(3, publish(), LONG))).toBe(1)
   })
@@ -42,7 +42,7 @@ describe('the next worker task', () => {
     expect(next([stats, publish('x')], many(4, stats, LONG))).toBe(1)
   })
 
-  it('leaves the last workers of a kind to namespaces without a running task', () => {
+  it('is of a namespace without a running task if few workers of its kind are left', () => {
     const limits = { ...LIMITS, isShared: true } as const
     const at = (waiting: ScheduledTask[], running: StartedTask[]) => findNextRunnableTask(waiting, running, NOW, limits)
     const running = [...many(1, publish('a'), LONG), ...many(1, publish('b'), LONG)]
@@ -56,7 +56,7 @@ describe('the next worker task', () => {
     expect(findNextRunnableTask([unpublish], many(2, publish(), LONG), NOW, limits)).toBe(0)
   })
 
-  it('skips a kind that has reached its own lower limit', () => {
+  it('is not of a kind that has reached its own lower limit', () => {
     const limits = { ...LIMITS, maxByKind: { stats: 1 } }
     expect(findNextRunnableTask([stats, unpublish], many(1, stats, LONG), NOW, limits)).toBe(1)
   })

@@ -52,7 +52,7 @@ const run = (namespace = 'shop') => pool.run({ do: 'publish', directory: '/a' },
 const directoriesOf = (at: number) => worker(at).jobs.map(({ directory }) => directory)
 
 describe('an unresponsive worker', () => {
-  it('is killed at its limit, and another worker retries its task', async () => {
+  it('is killed at its time limit, and another worker retries the task', async () => {
     const job = run()
     await vi.advanceTimersByTimeAsync(7000)
     worker(0).onReport({})
@@ -67,7 +67,7 @@ describe('an unresponsive worker', () => {
     expect(await job.outcome).toBe('answered')
   })
 
-  it('may set a shorter limit for a part of its task', async () => {
+  it('is killed earlier if it has set a shorter time limit for a part of its task', async () => {
     run()
     worker(0).onReport({ patienceMs: 750 })
     await vi.advanceTimersByTimeAsync(1000)
@@ -79,13 +79,13 @@ describe('an unresponsive worker', () => {
     expect(worker(1).isKilled).toBe(false)
   })
 
-  it('does not delay the answer if the kernel does not let it end', async () => {
+  it('does not delay the answer to the caller, even if the kernel cannot end the killed process', async () => {
     run()
     await vi.advanceTimersByTimeAsync(8000 + 2000)
     expect(directoriesOf(1)).toEqual(['100 8 true'])
   })
 
-  it('is not retried twice', async () => {
+  it('has its task retried only once', async () => {
     const job = run()
     await vi.advanceTimersByTimeAsync(10_000)
     await vi.advanceTimersByTimeAsync(10_000)
@@ -104,7 +104,7 @@ describe('an unresponsive worker', () => {
     expect(workers).toHaveLength(1)
   })
 
-  it("that the kernel does not end counts for its task's owner, whose tasks start no worker until it has ended", async () => {
+  it("that the kernel does not end counts for its task's owner, whose further tasks start no worker until then", async () => {
     startPool({
       ...SUPERVISION,
       retry: () => undefined,
@@ -121,7 +121,7 @@ describe('an unresponsive worker', () => {
     expect(look('/a').isWaiting).toBe(false)
   })
 
-  it('that the kernel does not end counts for its namespace, and tasks of others start', async () => {
+  it('that the kernel does not end counts for its namespace, and tasks of other namespaces start', async () => {
     run()
     run()
     await vi.advanceTimersByTimeAsync(10_000)
@@ -132,7 +132,7 @@ describe('an unresponsive worker', () => {
     expect(run().isWaiting).toBe(false)
   })
 
-  it('that is cancelled settles its task, even if the kernel does not end it', async () => {
+  it('that is cancelled settles its task, even if the kernel does not end the process', async () => {
     const job = run()
     job.cancel()
     await vi.advanceTimersByTimeAsync(2000)

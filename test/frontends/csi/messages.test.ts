@@ -40,7 +40,7 @@ describe('a message of CSI', () => {
   const { root } = protobuf.parse(PROTO, { keepCase: true })
   const Request = root.lookupType('csi.v1.NodePublishVolumeRequest')
 
-  it("is decoded from another implementation's bytes, with maps, nested messages and enumerations", () => {
+  it('is decoded from the bytes of another protobuf implementation, with maps, nested messages and enumerations', () => {
     const sent = {
       volume_id: 'one',
       target_path: '/t',
@@ -84,7 +84,7 @@ describe('a message of CSI', () => {
     })
   })
 
-  it("for kubelet's registration belongs to another protobuf package", () => {
+  it("for kubelet's plugin registration belongs to another protobuf package", () => {
     const { root } = protobuf.parse(REGISTRATION_PROTO, { keepCase: true })
     const Info = root.lookupType('pluginregistration.PluginInfo')
     const info = { type: 'CSIPlugin', name: 'n', endpoint: '/e', supportedVersions: ['1.0.0'] }

@@ -56,7 +56,7 @@ describe('the guard of podInfoOnMount', () => {
     expect(reads).toBe(1)
   })
 
-  it('reads the object once for many calls, and again after five seconds if it refused', async () => {
+  it('reads the object once for many calls, and again after five seconds if publishing was refused', async () => {
     const guard = makeGuard()
     const calls = () => Promise.allSettled([1, 2, 3].map(() => guard.assertConfirmed()))
     await calls()

@@ -44,7 +44,7 @@ const asked = (request: Publish) => {
 }
 const attributes = (more: Record<string, string>) => publish({ volumeContext: { source: '/srv/a', ...more, ...POD } })
 
-describe('a NodePublishVolume', () => {
+describe('a NodePublishVolume request', () => {
   it('of an inline volume has the options of the same FlexVolume', () => {
     const request = publish({ volumeCapability: capability({ fsType: 'bind', volumeMountGroup: '2000' }) })
     request.volumeContext.ownership = 'walk'
@@ -99,7 +99,7 @@ describe('a NodePublishVolume', () => {
     expect(asked(publish({ volumeCapability: capability({}, mode) })).readOnly).toBe(readOnly)
   })
 
-  it('has equal options for any order of its maps', () => {
+  it('results in equal options for any order of its attributes', () => {
     const one = publish({ secrets: { a: '1', b: '2' } })
     const reversed = (map: Record<string, string>) => Object.fromEntries(Object.entries(map).reverse())
     const other = { ...one, secrets: reversed(one.secrets), volumeContext: reversed(one.volumeContext) }
@@ -152,7 +152,7 @@ describe('a NodePublishVolume', () => {
     },
   )
 
-  it('of a kubelet that passes no fsGroup is accepted without ownership, or if it has a group nevertheless', () => {
+  it('of a kubelet that passes no fsGroup is accepted without the option ownership, or if the request has a group', () => {
     expect(() => parsePublishRequest(attributes({}), false)).not.toThrow()
     expect(() => parsePublishRequest(attributes({ ownership: 'none' }), false)).not.toThrow()
     const given = { ...attributes({ ownership: 'walk' }), volumeCapability: capability({ volumeMountGroup: '2000' }) }
@@ -166,7 +166,7 @@ describe('a NodePublishVolume', () => {
     ['grpc-go/1.72.2', true],
     ['grpc-node-js/1.14.7', true],
     ['', true],
-  ])('of the client %j has the group, if the pod has one: %s', (client, expected) => {
+  ])("of the client %j counts as one with the pod's group, if the pod has a group: %s", (client, expected) => {
     expect(kubeletPassesFsGroup(client)).toBe(expected)
   })
 
@@ -187,7 +187,7 @@ describe('a NodePublishVolume', () => {
     },
   )
 
-  it.each(['yes', 'constructor', ''])('with ephemeral %j is refused', (value) => {
+  it.each(['yes', 'constructor', ''])('with the attribute ephemeral %j is refused', (value) => {
     const volumeContext = { ...publish().volumeContext, 'csi.storage.k8s.io/ephemeral': value }
     expect(() => parsePublishRequest(publish({ volumeContext }))).toThrow('podInfoOnMount: true')
   })
@@ -212,7 +212,7 @@ describe('a NodePublishVolume', () => {
 })
 
 describe('a call for a published volume', () => {
-  it('needs the volume id and the directory', () => {
+  it('is refused without a volume id or a directory', () => {
     expect([parseTargetPath('v', '/a//b/'), parseStatsVolumePath('v', '/a//b/')]).toEqual(['/a/b', '/a/b'])
     expect(() => parseTargetPath('', '')).toThrow('volume_id is missing: name it; target_path is missing')
     expect(() => parseTargetPath('v', 'a')).toThrow('target_path: mount directory "a": an absolute path is needed')

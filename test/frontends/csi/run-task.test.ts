@@ -16,7 +16,7 @@ import { groups, listTree, makeTree } from '../../helpers/tree.ts'
 
 const UID = 'f7aea1c3-1111-2222-3333-444455556666'
 
-onEveryStage('a task of the CSI server', (open) => {
+onEveryStage('tasks of the CSI server', (open) => {
   let stage: Stage
   let source: string
   let target: string
@@ -78,7 +78,7 @@ onEveryStage('a task of the CSI server', (open) => {
   }
   const isThere = () => stage.fs.existsSync(target)
 
-  it('publishes in a directory that it creates, and removes it again, twice', async () => {
+  it('a CSI publication creates the target directory, and the unpublication removes the directory, twice', async () => {
     expect(await publish({ ownership: 'walk', 'kubernetes.io/mounterArgs.FsGroup': '2000' })).toEqual({})
     expect(groups(listTree(stage.fs, source)).test).toBe(2000)
     expect(mountRecords.read(stage.session(), target)).toMatchObject({ lifecycle: 'inline', namespace: 'shop' })
@@ -92,7 +92,7 @@ onEveryStage('a task of the CSI server', (open) => {
     ])
   })
 
-  it('that is repeated changes nothing, and adds no second line to the log', async () => {
+  it('a repeated CSI publication changes nothing, and adds no second line to the log', async () => {
     await publish()
     const before = mountRecords.read(stage.session(), target)
     expect(await publish()).toEqual({})
@@ -100,7 +100,7 @@ onEveryStage('a task of the CSI server', (open) => {
     expect(lines).toHaveLength(1)
   })
 
-  it('with other options fails, and the published volume stays unchanged', async () => {
+  it('a second CSI publication with other options fails, and the published volume stays unchanged', async () => {
     await publish()
     const before = mountRecords.read(stage.session(), target)
     expect(await publish({ mountOptions: 'noatime' })).toMatchObject({
@@ -119,14 +119,14 @@ onEveryStage('a task of the CSI server', (open) => {
     ],
     [{ 'kubernetes.io/pod.uid': 'other' }, 'INVALID_ARGUMENT', /that of pod f7aea1c3/],
     [{ 'kubernetes.io/fsType': 'zfs' }, 'INVALID_ARGUMENT', /fsType is "zfs"/],
-  ])('with %j fails with %s', async (more, code, message) => {
+  ])('a CSI publication with %j fails with %s', async (more, code, message) => {
     expect(await publish(more)).toMatchObject({ failure: { code, message: expect.stringMatching(message) } })
     expect(lines).toMatchObject([{ outcome: 'Failure', isRefused: true }])
     expect(mountRecords.find(stage.session(), target)).toEqual({})
     expect(isThere()).toBe(false)
   })
 
-  it('whose record is lost is reported by doctor', async () => {
+  it('a CSI publication whose record is lost is reported by doctor', async () => {
     expect(await publish({ 'kubernetes.io/pod.name': 'a' })).toEqual({})
     const session = stage.session()
     stage.fs.writeFileSync(`${dirname(target)}/vol_data.json`, '{"driverName":"modekeep.csi"}')
@@ -140,7 +140,7 @@ onEveryStage('a task of the CSI server', (open) => {
     )
   })
 
-  it('is allowed only if a rule has its lifecycle', async () => {
+  it('a CSI publication is allowed only if a rule has the lifecycle of the volume', async () => {
     stage.allow({ volumes: ['persistent'] })
     expect(await publish()).toMatchObject({
       failure: { code: 'FAILED_PRECONDITION', message: expect.stringContaining('does not have inline volumes') },
@@ -148,21 +148,21 @@ onEveryStage('a task of the CSI server', (open) => {
     expect(await publish({}, { lifecycle: 'persistent' })).toEqual({})
   })
 
-  it('is refused with an invalid configuration, and unpublishes nevertheless', async () => {
+  it('with an invalid configuration a CSI publication is refused, and an unpublication succeeds', async () => {
     expect(await run({ do: 'publish' }, [createFault('config-invalid', 'key "x" is unknown')])).toMatchObject({
       failure: { code: 'FAILED_PRECONDITION', message: 'key "x" is unknown [config-invalid]' },
     })
     expect(await run({ do: 'unpublish' }, [createFault('config-invalid', 'key "x" is unknown')])).toEqual({})
   })
 
-  it('forbids core dumps before a secret is decoded, and only then', async () => {
+  it('a CSI publication forbids core dumps before it decodes a secret, and not without a secret', async () => {
     await publish()
     expect(forbidden).toBe(0)
     await publish({}, { secrets: { key: 'x' } })
     expect(forbidden).toBe(1)
   })
 
-  it('never mounts on a link', async () => {
+  it('a CSI publication never mounts on a symbolic link', async () => {
     stage.fs.symlinkSync('/', target)
     expect(await publish()).toMatchObject({
       failure: { code: 'FAILED_PRECONDITION', message: expect.stringContaining('is a link or a file') },
@@ -170,7 +170,7 @@ onEveryStage('a task of the CSI server', (open) => {
     stage.fs.unlinkSync(target)
   })
 
-  it('does not remove a directory that is not empty', async () => {
+  it('a CSI unpublication does not remove a target directory that is not empty', async () => {
     stage.fs.mkdirSync(`${target}/kept`, { recursive: true })
     expect(await run({ do: 'unpublish' })).toMatchObject({
       failure: { code: 'FAILED_PRECONDITION', message: expect.stringContaining('is no empty directory') },
@@ -178,7 +178,7 @@ onEveryStage('a task of the CSI server', (open) => {
     expect(stage.fs.existsSync(`${target}/kept`)).toBe(true)
   })
 
-  it('whose record is damaged has the condition "unknown", and can be unpublished', async () => {
+  it('a CSI volume whose record is damaged has the condition "unknown", and can be unpublished', async () => {
     await publish()
     const file = `${locateMountRecords(stage.session(), target).path}/record.json`
     expect(stage.fs.existsSync(file)).toBe(true)
@@ -188,7 +188,7 @@ onEveryStage('a task of the CSI server', (open) => {
     expect(await run({ do: 'unpublish' })).toEqual({})
   })
 
-  describe('for the stats of a volume', () => {
+  describe('a stats call of the CSI server', () => {
     it('reports the usage of the file system', async () => {
       await publish()
       const said = await run({ do: 'stats' })
@@ -201,7 +201,7 @@ onEveryStage('a task of the CSI server', (open) => {
       expect(lines).toHaveLength(1)
     })
 
-    it('reports a volume that is no longer mounted', async () => {
+    it('reports that a published volume is no longer mounted', async () => {
       await publish()
       detach()
       expect(await run({ do: 'stats' })).toEqual({ stats: { space: undefined, trouble: 'missing: it is not mounted' } })
@@ -230,7 +230,7 @@ onEveryStage('a task of the CSI server', (open) => {
       expect(doctor.includes(text)).toBe(isUnwell(state))
     })
 
-    it('is NOT_FOUND if nothing is published, and adds no line to the log', async () => {
+    it('fails with NOT_FOUND if nothing is published, and adds no line to the log', async () => {
       expect(await run({ do: 'stats' })).toMatchObject({ failure: { code: 'NOT_FOUND' } })
       expect(await run({ do: 'stats', directory: '/no/such/place' })).toMatchObject({ failure: { code: 'NOT_FOUND' } })
       expect(lines).toEqual([])

@@ -39,8 +39,8 @@ async function serve(): Promise<void> {
   await serveCsi({ ...settings, podInfo, startWorker, log }, stop.signal)
 }
 
-describe.skipIf(!isRoot)(addSkipReason("the CSI server's sockets", cannot), () => {
-  it('replace a socket that a killed server of root left', async () => {
+describe.skipIf(!isRoot)(addSkipReason('sockets of the CSI server', cannot), () => {
+  it("the CSI server's sockets replace a socket that a killed server of root left", async () => {
     await makeDeadSocket(socket)
     await serve()
     expect(fs.readdirSync(dirname(socket))).toEqual([])
@@ -62,7 +62,7 @@ describe.skipIf(!isRoot)(addSkipReason("the CSI server's sockets", cannot), () =
         fs.symlinkSync(join(top, 'left.sock'), socket)
       },
     ],
-  ])('do not replace %s', async (_what, prepare) => {
+  ])("the CSI server's sockets do not replace %s", async (_what, prepare) => {
     await prepare()
     const { ino } = fs.lstatSync(socket)
     await expect(serve()).rejects.toThrow(/^something else is at/)
@@ -70,7 +70,7 @@ describe.skipIf(!isRoot)(addSkipReason("the CSI server's sockets", cannot), () =
   })
 
   it.each(['kubelet', 'kubelet/plugins', `kubelet/plugins/${NAME}`])(
-    'are not created if other users can write to %s, which the message names',
+    "the CSI server's sockets are not created if other users can write to %s, which the message names",
     async (name) => {
       fs.chmodSync(join(top, name), 0o777)
       await expect(serve()).rejects.toThrow(`(users other than root can write to ${join(top, name)})`)

@@ -79,13 +79,13 @@ describe("the device plugin's next action", () => {
     expect(decideDevicePluginAction(given(events), view, now, GRACE)).toEqual(action)
   })
 
-  it('has a delay that counts from the first failure with each kubelet', () => {
+  it('has a retry delay that counts the failures since the last success with the same kubelet', () => {
     expect(given([failed, failed, failed]).failed?.times).toBe(3)
     expect(given([failed, failed, { type: 'failed', kubelet: 'B' }]).failed?.times).toBe(1)
     expect(given([failed, failed, registered, failed]).failed?.times).toBe(1)
   })
 
-  it('is to wait from any state, once kubelet replies and nothing changes', () => {
+  it('is to wait, from any state, if kubelet replies and nothing else changes', () => {
     const starts = CASES.map(([, events]) => given(events))
     for (const start of starts.filter(({ asking }) => asking === undefined)) {
       let state = start

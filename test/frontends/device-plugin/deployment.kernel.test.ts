@@ -17,14 +17,14 @@ describe('the example pod', () => {
   const { spec } = manifest('example-pod.yaml')
   const [container] = spec.containers
 
-  it('has CAP_SYS_ADMIN and the device, and is not privileged', () => {
+  it('has CAP_SYS_ADMIN and the FUSE device, and is not privileged', () => {
     expect(container.securityContext.privileged).toBeUndefined()
     expect(container.securityContext.capabilities).toEqual({ drop: ['ALL'], add: ['SYS_ADMIN'] })
     expect(container.resources).toEqual({ limits: { [FUSE_RESOURCE_NAME]: 1 } })
     expect(spec.volumes).toEqual([{ name: 'mount-point', emptyDir: {} }])
   })
 
-  it("is confined by the profile, which allows the pod's mount", () => {
+  it("is confined by the AppArmor profile, which allows the pod's FUSE mount", () => {
     expect(container.securityContext.appArmorProfile).toEqual({ type: 'Localhost', localhostProfile: 'modekeep-fuse' })
     expect(profile).toMatch(/^profile modekeep-fuse /m)
     expect(profile.match(/^@\{fuse_mounts\}=(.*)$/m)?.[1]?.split(' ')).toContain(

@@ -15,10 +15,10 @@ function opensAsNobody(device: string): boolean {
   return status === 0
 }
 
-const title = 'a device that root alone may open'
+const title = 'devices that only root can open'
 
 describe.skipIf(!isRoot)(isRoot ? title : `${title} (skipped: makes a device; run "sudo npm test")`, () => {
-  it('is healthy, and is logged once while its mode stays the same', async () => {
+  it('a device that only root can open is healthy, and is logged once while its mode stays the same', async () => {
     await using stage = new Stage()
     const device = join(stage.top, 'fuse')
     fs.chmodSync(stage.top, 0o755)
@@ -41,15 +41,18 @@ describe.skipIf(!isRoot)(isRoot ? title : `${title} (skipped: makes a device; ru
     expect(plugin.named('health')).toHaveLength(1)
   })
 
-  it.each([0o600, 0o660, 0o644, 0o666, 0o622])('with mode %o is reported as an open by another user shows', (mode) => {
-    const top = fs.mkdtempSync(join(tmpdir(), 'modekeep-device-'))
-    try {
-      fs.chmodSync(top, 0o755)
-      const device = join(top, 'fuse')
-      execFileSync('mknod', ['-m', mode.toString(8), device, 'c', '1', '3'])
-      expect(opensAsNobody(device)).toBe(explainRootOnlyDevice(device, fs.statSync(device).mode) === undefined)
-    } finally {
-      fs.rmSync(top, { recursive: true })
-    }
-  })
+  it.each([0o600, 0o660, 0o644, 0o666, 0o622])(
+    'a device with mode %o is reported as restricted exactly if another user cannot open the device',
+    (mode) => {
+      const top = fs.mkdtempSync(join(tmpdir(), 'modekeep-device-'))
+      try {
+        fs.chmodSync(top, 0o755)
+        const device = join(top, 'fuse')
+        execFileSync('mknod', ['-m', mode.toString(8), device, 'c', '1', '3'])
+        expect(opensAsNobody(device)).toBe(explainRootOnlyDevice(device, fs.statSync(device).mode) === undefined)
+      } finally {
+        fs.rmSync(top, { recursive: true })
+      }
+    },
+  )
 })

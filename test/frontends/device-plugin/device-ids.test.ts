@@ -27,7 +27,7 @@ describe('device IDs of a request to the device plugin', () => {
     )
   })
 
-  it('a message shows the beginning of at most five unknown IDs', () => {
+  it('a refusal shows the beginning of at most five unknown IDs', () => {
     const unknown = Array.from({ length: 100 }, (_, index) => `${index}${'x'.repeat(100_000)}`)
     const message = (() => {
       try {

@@ -25,7 +25,7 @@ describe('the health of the devices', () => {
     ])
   })
 
-  it('is sent once while it does not change, despite many checks', async () => {
+  it('is sent once while the health does not change, despite many checks', async () => {
     await using stage = new Stage()
     await stage.kubelet.start()
     const plugin = stage.plugin({ timing: { checkMs: 1 } })
@@ -40,7 +40,7 @@ describe('the health of the devices', () => {
     expect(plugin.named('health')).toHaveLength(1)
   })
 
-  it('is that of a device, not of a file with its name', async () => {
+  it('is Unhealthy if a regular file has the name of the device', async () => {
     await using stage = new Stage()
     const device = join(stage.top, 'fuse')
     fs.writeFileSync(device, '')

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { Stage, until } from './stage.ts'
 
 describe('a device plugin', () => {
-  it('listens before it registers, under the name it gives, for the resource modekeep/fuse', async () => {
+  it('listens on the socket that it then registers for the resource modekeep/fuse', async () => {
     await using stage = new Stage()
     stage.plugin()
     await stage.kubelet.start()
@@ -40,7 +40,7 @@ describe('a device plugin', () => {
     expect(stage.kubelet.lists[0]).toEqual([device('fuse-0'), device('fuse-1'), device('fuse-2')])
   })
 
-  it('sends ten thousand devices', async () => {
+  it('sends a list of ten thousand devices to kubelet', async () => {
     await using stage = new Stage()
     await stage.kubelet.start()
     stage.plugin({ count: 10_000 })
@@ -49,7 +49,7 @@ describe('a device plugin', () => {
     expect(stage.kubelet.lists[0]?.every(({ ID }) => ID.length <= 63)).toBe(true)
   })
 
-  it('leaves no socket and ends the watch when it ends', async () => {
+  it("removes its socket and ends kubelet's watch when the plugin ends", async () => {
     await using stage = new Stage()
     await stage.kubelet.start()
     const plugin = stage.plugin()
@@ -93,7 +93,7 @@ describe('a device plugin', () => {
 })
 
 for (const authority of ['localhost', undefined]) {
-  describe(`called by a kubelet that passes ${authority ?? 'the path of the socket'} as authority`, () => {
+  describe(`a device plugin, called by a kubelet that passes ${authority ?? 'the path of the socket'} as authority,`, () => {
     async function registered() {
       const stage = new Stage()
       stage.kubelet.authority = authority
@@ -120,7 +120,7 @@ for (const authority of ['localhost', undefined]) {
       expect(stage.running.named('allocated')).toMatchObject([{ devices: ['fuse-1', 'fuse-0', 'fuse-2'] }])
     })
 
-    it('refuses a device it does not have, by name', async () => {
+    it('refuses a device that was never offered, and names the device', async () => {
       await using stage = await registered()
       for (const [method, request] of [
         ['Allocate', { container_requests: [{ devicesIDs: ['fuse-0', 'fuse-3'] }] }],
@@ -135,7 +135,7 @@ for (const authority of ['localhost', undefined]) {
       expect(stage.running.named('refused')).toHaveLength(3)
     })
 
-    it('declares that preferences and starts need no call, and replies to both', async () => {
+    it('declares that GetPreferredAllocation and PreStartContainer need not be called, and replies to both', async () => {
       await using stage = await registered()
       const { call } = stage.kubelet
       expect(await call.call(stage.kubelet, 'GetDevicePluginOptions', {})).toEqual({
@@ -157,7 +157,7 @@ for (const authority of ['localhost', undefined]) {
       })
     })
 
-    it('refuses to prefer more devices than there are, or fewer than required', async () => {
+    it('refuses to prefer more devices than exist, or fewer than the request requires', async () => {
       await using stage = await registered()
       for (const allocation_size of [-1, 0, 3]) {
         const request = {

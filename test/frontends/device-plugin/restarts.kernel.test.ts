@@ -26,7 +26,7 @@ describe('when kubelet restarts', () => {
     expect(stage.sockets()).toEqual([second?.endpoint])
   })
 
-  it('after it was killed and left a stale socket, the plugin finds the new one', async () => {
+  it('after it was killed and left a stale socket, the plugin finds the new socket', async () => {
     await using stage = await watched()
     stage.kubelet.stop({ killed: true })
     await until(() => stage.running.named('watched').length === 2)
@@ -51,7 +51,7 @@ describe('when kubelet restarts', () => {
     await until(() => stage.kubelet.lists.length === 2)
   })
 
-  it('while a registration is pending, the plugin registers with the new one', async () => {
+  it('while a registration is pending, the plugin registers with the new kubelet', async () => {
     await using stage = new Stage()
     stage.kubelet.manner = 'never answers'
     await stage.kubelet.start()
@@ -65,7 +65,7 @@ describe('when kubelet restarts', () => {
     await until(() => stage.kubelet.lists.length === 1)
   })
 
-  it('many times, the last one watches the devices', async () => {
+  it('many times, the last kubelet watches the devices', async () => {
     await using stage = await watched()
     for (let round = 0; round < 30; round++) {
       await stage.kubelet.restart()
@@ -79,7 +79,7 @@ describe('when kubelet restarts', () => {
     expect(await stage.kubelet.call('GetDevicePluginOptions', {})).toBeDefined()
   })
 
-  it('in a directory that cannot be watched yet, the plugin finds it', async () => {
+  it('in a directory that cannot be watched yet, the plugin finds the new kubelet', async () => {
     await using stage = new Stage('not/there')
     const plugin = stage.plugin({ timing: { checkMs: 20 } })
     await until(() => plugin.named('health').length === 1)
@@ -89,7 +89,7 @@ describe('when kubelet restarts', () => {
 })
 
 describe('a faulty kubelet', () => {
-  it('refuses for a while: the plugin retries at growing intervals', async () => {
+  it('refuses a registration for a while: the plugin retries at growing intervals', async () => {
     await using stage = new Stage()
     stage.kubelet.manner = 'refuses'
     await stage.kubelet.start()
@@ -180,7 +180,7 @@ describe('the sockets of other plugins', () => {
 })
 
 describe.skipIf(!isRoot)(isRoot ? 'a bind mount of the directory' : 'a bind mount (needs root: sudo npm test)', () => {
-  it('whose directory was removed makes the plugin end, because no file can be created there', async () => {
+  it('the device plugin ends if its directory was removed under a bind mount, because no file can be created there', async () => {
     await using stage = new Stage()
     const real = join(stage.top, 'real')
     fs.mkdirSync(real)

@@ -22,8 +22,8 @@ afterEach(() => fs.rmSync(top, { recursive: true, force: true }))
 const swept = () => removeStalePluginSockets(top, Date.now() + LATER)
 const at = (number: number) => join(top, `modekeep-fuse-${number}-a.sock`)
 
-describe.skipIf(!isRoot)(addSkipReason("the device plugin's sockets", cannot), () => {
-  it("are removed after a plugin of root was killed, and a FIFO or another user's socket with their names stays", async () => {
+describe.skipIf(!isRoot)(addSkipReason('sockets of the device plugin', cannot), () => {
+  it("the device plugin's sockets are removed after a plugin of root was killed, and a FIFO or another user's socket with their names stays", async () => {
     await makeDeadSocket(at(1))
     await makeDeadSocket(at(2))
     fs.chownSync(at(2), 1000, 1000)
@@ -33,14 +33,14 @@ describe.skipIf(!isRoot)(addSkipReason("the device plugin's sockets", cannot), (
     expect(fs.readdirSync(top).sort()).toEqual([2, 3, 4].map((number) => `modekeep-fuse-${number}-a.sock`))
   })
 
-  it('are not removed if other users can write to their directory', async () => {
+  it("the device plugin's sockets are not removed if other users can write to their directory", async () => {
     await makeDeadSocket(at(1))
     fs.chmodSync(top, 0o777)
     await expect(swept()).rejects.toThrow(/EPERM \(users other than root can write to /)
     expect(fs.readdirSync(top)).toEqual(['modekeep-fuse-1-a.sock'])
   })
 
-  it("are not offered to another user's kubelet.sock", async () => {
+  it("the device plugin's sockets are not offered to another user's kubelet.sock", async () => {
     await using stage = new Stage()
     await stage.kubelet.start()
     fs.chownSync(stage.kubelet.socket, 1000, 1000)

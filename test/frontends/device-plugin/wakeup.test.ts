@@ -3,14 +3,14 @@ import { WakeableSleep } from '../../../src/frontends/device-plugin/plugin.ts'
 
 const FOREVER = 1_000_000_000
 
-it('a sleep ends when it is woken', async () => {
+it('a sleep ends as soon as wake is called', async () => {
   const wakeup = new WakeableSleep()
   const slept = wakeup.sleep(FOREVER)
   wakeup.wake()
   await slept
 })
 
-it('a wake that comes before the sleep is kept, once', async () => {
+it('a wake before a sleep ends the next sleep at once, and only that one', async () => {
   const wakeup = new WakeableSleep()
   wakeup.wake()
   wakeup.wake()
@@ -21,6 +21,6 @@ it('a wake that comes before the sleep is kept, once', async () => {
   expect(await next).toBe('woken')
 })
 
-it('a sleep ends by itself', async () => {
+it('a sleep without a wake ends at its time limit', async () => {
   await new WakeableSleep().sleep(1)
 })

@@ -53,7 +53,7 @@ describe("kubelet's three FlexVolume verbs", () => {
     ['init '],
     ['__proto__'],
     ['constructor'],
-  ])('%j is another verb with any arguments', (verb) => {
+  ])('%j is parsed as another verb, with any arguments', (verb) => {
     expect(parseFlexVolumeCall([verb])).toEqual({ verb: 'other', name: verb })
     expect(parseFlexVolumeCall([verb, 'relative', '..', 'more'])).toEqual({ verb: 'other', name: verb })
   })

@@ -34,7 +34,7 @@ describe('the reply to a failure', () => {
     [new TypeError('x is undefined'), 'modekeep failed: x is undefined; see its log on the node [internal]'],
     ['a string', 'modekeep failed: a string; see its log on the node [internal]'],
     [undefined, 'modekeep failed: undefined; see its log on the node [internal]'],
-  ])('of any other kind points to the log: %s', (error, message) => {
+  ])('of any other kind refers to the log: %s', (error, message) => {
     expect(createFailureReply(error)).toEqual({ status: 'Failure', message })
   })
 
@@ -43,7 +43,7 @@ describe('the reply to a failure', () => {
   it.each([
     ['a refusal', (text: string) => new Refusal(createFault('group-conflict', text)), '', ' [group-conflict]'],
     ['an error', (text: string) => new Error(text), 'modekeep failed: ', '; see its log on the node [internal]'],
-  ])('has 850 bytes of %s and says where the others are', (_what, make, before, after) => {
+  ])('has 850 bytes of %s and names the log for the rest', (_what, make, before, after) => {
     expect(createFailureReply(make('x'.repeat(850)))).toEqual({
       status: 'Failure',
       message: `${before}${'x'.repeat(850)}${after}`,

@@ -39,8 +39,8 @@ function mountCall(stage: Stage, options: Record<string, string>): VolumeCall {
   return { verb: 'mount', directory, options: JSON.stringify(options) }
 }
 
-describe("the reply to kubelet's FlexVolume call", () => {
-  it('is Success with the chosen method, if the author left the choice', async () => {
+describe("kubelet's FlexVolume call", () => {
+  it("is answered by Success with the chosen method, if the pod's author left the choice to modekeep", async () => {
     const { stage, lines, answer } = arrange()
     const source = `${stage.top}/volumes/data`
     const options = { source, ownership: 'auto', 'kubernetes.io/fsGroup': '2000', 'kubernetes.io/pod.name': 'p' }
@@ -54,7 +54,7 @@ describe("the reply to kubelet's FlexVolume call", () => {
     expect(rendered(stage.layers('a'))).toEqual([])
   })
 
-  it('is Failure with the refusal, and nothing is mounted', async () => {
+  it('is answered by Failure with the refusal, and nothing is mounted', async () => {
     const { stage, lines, answer } = arrange()
     const reply = await answer(mountCall(stage, { source: '/elsewhere' }))
     expect(reply).toMatchObject({
@@ -65,7 +65,7 @@ describe("the reply to kubelet's FlexVolume call", () => {
     expect(lines).toMatchObject([{ level: 'error', outcome: 'Failure', isRefused: true }])
   })
 
-  it('refuses a mount with an invalid configuration, and unmounts nevertheless', async () => {
+  it('is refused with an invalid configuration if it mounts, and succeeds if it unmounts', async () => {
     const { stage, lines, answer } = arrange([
       createFault('config-invalid', 'node configuration c: key "x" is unknown'),
     ])
@@ -77,7 +77,7 @@ describe("the reply to kubelet's FlexVolume call", () => {
     expect(rendered(lines.filter(({ level }) => level === 'warn'))).toHaveLength(2)
   })
 
-  it("comes with a log line that names the pod, also if options or the node's configuration are refused", async () => {
+  it("adds a log line that names the pod, even if options or the node's configuration are refused", async () => {
     const pod = { 'kubernetes.io/pod.namespace': 'shop', 'kubernetes.io/pod.name': 'cart' }
     const { stage, lines, answer } = arrange()
     await answer(mountCall(stage, { ...pod, ownership: 'wlak' }))
@@ -94,7 +94,7 @@ describe("the reply to kubelet's FlexVolume call", () => {
     ])
   })
 
-  it('forbids core dumps before a secret is decoded, and only then', async () => {
+  it('forbids core dumps before it decodes a secret, and not without a secret', async () => {
     const { stage, answer, forbidden } = arrange()
     const source = `${stage.top}/volumes/data`
     await answer(mountCall(stage, { source }))

@@ -21,14 +21,14 @@ function pathsOnDisk(trace: string): string[] {
   return paths.filter((path) => !IN_MEMORY.test(path))
 }
 
-describe.skipIf(cannot !== '')(addSkipReason('the thread that replies to the container runtime', cannot), () => {
+describe.skipIf(cannot !== '')(addSkipReason('the answering thread of the NRI plugin', cannot), () => {
   let node: NriNode
   beforeEach(() => {
     node = new NriNode()
     return () => node.end()
   })
 
-  it('opens no file on a disk between its connection and its last answer', async () => {
+  it('the thread that replies to the container runtime opens no file on a disk between its connection and its last answer', async () => {
     const source = node.publish(1, makeVolume(node, 1))
     const end = await node.serve()
     const { pid } = node.plugin

@@ -79,8 +79,8 @@ const mapped = (id: string) => ({ ...withData, id, mounts: [mountOf('/data', `/c
 const started = (id: string, as = mapped, pod = asking) => containers.onStarted(pod, as(id))
 const settled = () => new Promise((resolve) => setTimeout(resolve, 10))
 
-describe('the NRI plugin, for a container,', () => {
-  it('replies at once and queues no task if the pod has no annotation', async () => {
+describe('the NRI plugin', () => {
+  it('replies at once and queues no task for a container whose pod has no annotation', async () => {
     expect(create(podOf(), withData)).toBeUndefined()
     started('c0ffee', mapped, podOf())
     containers.onEnded('c0ffee')
@@ -99,7 +99,7 @@ describe('the NRI plugin, for a container,', () => {
     expect(jobs).toEqual(['attach c0ffee', 'release c0ffee', 'forget c0ffee'])
   })
 
-  it('runs its tasks in the order of the events, also if an earlier one takes long', async () => {
+  it('runs the tasks of a container in the order of the events, even if an earlier task takes long', async () => {
     const releasing = Promise.withResolvers<void>()
     release = () => releasing.promise
     await create(asking, withData)
@@ -134,7 +134,7 @@ describe('the NRI plugin, for a container,', () => {
     expect(await create(asking, withData)).toEqual([])
   })
 
-  it('refuses it if the runtime reports that its processes are not in the group, and creates it if they are', async () => {
+  it("refuses a container if the runtime reports that the container's processes are not in the group", async () => {
     groupsOfPod = async () => ({ certain: [3000], possible: [1000] })
     await expect(create(asking, withData)).rejects.toThrow(
       /^annotation modekeep\/group is "2000", but the processes of container "app" are not in group 2000: write it in/,
@@ -155,7 +155,7 @@ describe('the NRI plugin, for a container,', () => {
     expect(await create(asking, { ...withData, user })).toHaveLength(1)
   })
 
-  it("requests the pod's groups once for each sandbox, in advance, and again if that was too early", async () => {
+  it("requests the pod's groups once for each sandbox, in advance, and again if the first request was too early", async () => {
     const asked: string[] = []
     groupsOfPod = async (sandbox) => {
       asked.push(sandbox)
@@ -172,7 +172,7 @@ describe('the NRI plugin, for a container,', () => {
     expect(asked).toHaveLength(3)
   })
 
-  it('refuses it with the reason and removes its clones if they cannot be made', async () => {
+  it('refuses a container with the reason and removes its clones if a clone cannot be made', async () => {
     attach = async () => {
       throw new Refusal(createFault('internal', 'annotation modekeep/group is "2000", but volume "pvc-1" cannot'))
     }
@@ -185,7 +185,7 @@ describe('the NRI plugin, for a container,', () => {
     expect(events[0]).toMatchObject(['error', 'refused', { namespace: 'shop', pod: 'web-0', container: 'c0ffee' }])
   })
 
-  it('refuses it after an unexpected error, with details only in the log', async () => {
+  it('refuses a container after an unexpected error, with details only in the log', async () => {
     attach = async () => {
       throw new Error('EIO')
     }
@@ -193,7 +193,7 @@ describe('the NRI plugin, for a container,', () => {
     expect(events[0]).toMatchObject(['error', 'refused', { message: 'EIO', unexpected: true }])
   })
 
-  it('lets it start after any failure if the group is optional', async () => {
+  it('lets a container start after any failure if the group is optional', async () => {
     attach = async () => {
       throw new Refusal(createFault('internal', 'no'))
     }
@@ -206,7 +206,7 @@ describe('the NRI plugin, for a container,', () => {
     expect(events[1]).toMatchObject(['warn', 'without', { volumes: [{ volume: 'pvc-1', message: 'it is FAT' }] }])
   })
 
-  it('refuses it at the deadline and cancels its task', async () => {
+  it('refuses a container at the deadline and cancels its task', async () => {
     const ended = Promise.withResolvers<void>()
     attach = (_order, late) => {
       late.addEventListener('abort', () => ended.resolve())
@@ -218,7 +218,7 @@ describe('the NRI plugin, for a container,', () => {
     await ended.promise
   })
 
-  it('removes clones that were made after the deadline', async () => {
+  it("removes clones that were made after the container's deadline", async () => {
     const first = Promise.withResolvers<ContainerOutcome>()
     attach = () => first.promise
     await expect(create(asking, withData)).rejects.toThrow('in time')
@@ -227,7 +227,7 @@ describe('the NRI plugin, for a container,', () => {
     expect(jobs).toEqual(['attach c0ffee', 'forget c0ffee'])
   })
 
-  it('retries it only after the clones of the first attempt are removed', async () => {
+  it('retries a refused container only after the clones of the first attempt are removed', async () => {
     const first = Promise.withResolvers<ContainerOutcome>()
     attach = () => first.promise
     await expect(create(asking, withData)).rejects.toThrow('in time')
@@ -238,7 +238,7 @@ describe('the NRI plugin, for a container,', () => {
     expect(jobs).toEqual(['attach c0ffee', 'forget c0ffee', 'attach c0ffee'])
   })
 
-  it('refuses it while the configuration has a fault, if the pod has the annotation', async () => {
+  it('refuses a container of an annotated pod while the configuration has a fault', async () => {
     faults = [createFault('config-invalid', 'node configuration /etc/modekeep/config.json: key "x" is unknown')]
     await expect(create(asking, withData)).rejects.toThrow(
       'annotation modekeep/group is "2000", but node configuration /etc/modekeep/config.json: key "x" is unknown',
@@ -246,7 +246,7 @@ describe('the NRI plugin, for a container,', () => {
     expect(jobs).toEqual([])
   })
 
-  it('warns once about an annotation path without a volume, and maps the other volumes', async () => {
+  it("warns once about an annotation's path without a volume, and maps the other volumes", async () => {
     const mistyped = podOf({ 'modekeep/group': '2000,/dat=2000' })
     expect(await create(mistyped, withData)).toHaveLength(1)
     expect(await create(mistyped, { ...withData, id: 'again' })).toHaveLength(1)
@@ -331,7 +331,7 @@ describe('at each connection of the NRI plugin', () => {
     expect(jobs.slice(2)).toEqual([expect.stringMatching(/^without pvc-1 undefined: /)])
   })
 
-  it('containers with a clone are not recorded, nor those whose mounts the runtime does not report', async () => {
+  it('containers with a clone, or whose mounts the runtime does not report, are not recorded', async () => {
     const mapped = {
       ...listed('mapped', 3),
       mounts: [mountOf('/data', '/var/lib/modekeep/nri/mounts/mapped/0', ['rbind'])],
@@ -393,7 +393,7 @@ describe('at each connection of the NRI plugin', () => {
     expect(jobs).toEqual(['attach stuck', expect.stringMatching(/^without pvc-1 2000: it was created while/)])
   })
 
-  it('new containers do not wait for the reconciliation, and only the newest waiting snapshot is used', async () => {
+  it('new containers do not wait for the reconciliation, which uses only the newest waiting snapshot', async () => {
     const reconciling = Promise.withResolvers<void>()
     reconcile = () => reconciling.promise
     for (const id of ['a', 'b', 'c']) containers.synchronize([podOf()], [listed(id, 3)])
@@ -427,7 +427,7 @@ describe('a container that never started', () => {
 })
 
 describe('an unresponsive volume', () => {
-  it('makes the runtime wait once until it responds', async () => {
+  it('makes the runtime wait only once until the volume responds', async () => {
     const hanging = Promise.withResolvers<ContainerOutcome>()
     attach = () => hanging.promise
     await expect(create(asking, withData)).rejects.toThrow('did not answer in time')

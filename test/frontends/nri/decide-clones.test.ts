@@ -18,7 +18,7 @@ const faults = (decide: () => unknown): readonly string[] => {
   return expect.unreachable()
 }
 
-describe('a decision maps', () => {
+describe('the clone decision for a container maps', () => {
   const mounts = [
     mountOf('/scratch', SOURCES.scratch),
     mountOf('/data', SOURCES.claim, ['rbind', 'rprivate', 'ro']),
@@ -63,7 +63,7 @@ describe('a decision maps', () => {
     expect(groups(decided('/elsewhere=3000', mounts))).toEqual({})
   })
 
-  it('an emptyDir with the set-gid bit on its root, and other volumes with it by the annotation modekeep/set-gid', () => {
+  it('an emptyDir with the set-gid bit on its root, and other volumes so only by the annotation modekeep/set-gid', () => {
     const bits = (annotations: Record<string, string>) =>
       decided('2000', mounts, { annotations })?.clones.map(({ destination, setGid }) => [destination, setGid])
     const scratch = ['/scratch', 'emptyDir']
@@ -153,12 +153,12 @@ describe('a decision maps', () => {
     expect(decided('pvc-1=2000', mounts, { map })?.clones[0]?.fsTypes).toEqual(['ext4', 'overlay'])
   })
 
-  it('optionally, if the annotation modekeep/group-optional is "true"', () => {
+  it('a volume optionally, if the annotation modekeep/group-optional is "true"', () => {
     expect(decided('2000', mounts, { annotations: { 'modekeep/group-optional': 'true' } })?.isOptional).toBe(true)
   })
 })
 
-describe('a decision refuses', () => {
+describe('the clone decision for a container refuses', () => {
   const [scratch] = [mountOf('/scratch', SOURCES.scratch)]
 
   it.each([
@@ -354,20 +354,20 @@ describe('a decision refuses', () => {
     expect(escaped.length).toBeLessThan(1000)
   })
 
-  it('with all faults in one message', () => {
+  it('a container with all faults in one message', () => {
     const mounts = [mountOf('/config', SOURCES.config), mountOf('/own', SOURCES.own)]
     expect(faults(() => decided('config=1,own=2,nobody=3', mounts))).toHaveLength(3)
   })
 
-  it("a uid that would leave kubelet's directory", () => {
+  it("a pod uid that would lead out of kubelet's directory", () => {
     const pod = { ...podOf({ 'modekeep/group': '2000' }), uid: '../x' }
     const node = { kubeletDir: KUBELET, map: [{}] }
     expect(() => decideClones(pod, containerOf([]), VOLUMES, node)).toThrow('is no uid of kubelet')
   })
 })
 
-describe('a clone may be needed', () => {
-  it("by annotated containers, and by those with a user namespace and a possible volume of modekeep's", () => {
+describe('a clone may be necessary', () => {
+  it('for an annotated container, or for one with a user namespace and a possible volume of modekeep', () => {
     const plain = containerOf([...USUAL, mountOf('/data', SOURCES.claim)])
     expect(mayContainerNeedClone(podOf(), plain)).toBe(false)
     expect(mayContainerNeedClone(podOf({ 'modekeep/group': '' }), plain)).toBe(true)

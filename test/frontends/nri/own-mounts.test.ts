@@ -68,7 +68,7 @@ describe("the mount options of modekeep's own volumes", () => {
     expect(requests).toEqual([])
   })
 
-  it("do not change a mount that has them already or is not modekeep's", async () => {
+  it("do not change a mount that already has these options or is not modekeep's", async () => {
     read = async () => [FLAGS, []]
     const mounts = [mountOf('/own', SOURCES.own, ['rbind', ...FLAGS]), mountOf('/claim', SOURCES.claim)]
     expect(await create(mounts)).toEqual([])
@@ -83,7 +83,7 @@ describe("the mount options of modekeep's own volumes", () => {
     await expect(create(mounts)).rejects.toThrow('no')
   })
 
-  it('are left out with a warning, without refusing or delaying the container, if they are read too late', async () => {
+  it('are omitted with a warning, without refusing or delaying the container, if they are read too late', async () => {
     const late = Promise.withResolvers<string[][]>()
     read = () => late.promise
     expect(await create([mountOf('/own', SOURCES.own)])).toEqual([])
@@ -99,7 +99,7 @@ describe("the mount options of modekeep's own volumes", () => {
     expect(await create([mountOf('/own', SOURCES.own)])).toHaveLength(1)
   })
 
-  it('are left out with the reason in the log if they cannot be read', async () => {
+  it('are omitted with the reason in the log if they cannot be read', async () => {
     read = async () => {
       throw new Refusal(createFault('internal', 'the configuration cannot be read'))
     }

@@ -95,7 +95,7 @@ describe('the NRI plugin on a socket', () => {
     expect(told).toEqual(['all a c'])
   })
 
-  it('replaces a mount by an entry that removes it and an entry for the new one', async () => {
+  it('replaces a mount by an entry that removes the old mount and an entry for the new mount', async () => {
     const mount: ContainerMount = {
       destination: '/data',
       type: 'bind',
@@ -228,7 +228,7 @@ describe('the NRI plugin on a socket', () => {
     await running
   })
 
-  it('ends at its time limit if a reply never comes', async () => {
+  it('ends at its time limit even if the reply to a call never comes', async () => {
     create = () => new Promise(() => {})
     const end = await connected({ ...NRI_CONNECTION_TIMING, answerMs: 50 })
     await end.start()
@@ -298,7 +298,7 @@ describe('the NRI plugin on a socket', () => {
     await other.close()
   })
 
-  it('waits for a runtime, logs the reason once, and disconnects from one that never responds', async () => {
+  it('waits for a runtime, logs the reason once, and disconnects from a runtime that never responds', async () => {
     const next = runtime.next()
     start({ ...NRI_CONNECTION_TIMING, firstMs: 5, mostMs: 10, registerMs: 100 })
     const mute = await next

@@ -38,7 +38,7 @@ it("kubelet's directory of a pod is read with its real path, its volumes and the
   }
 })
 
-it("a volume's driver is unknown if kubelet's note is missing, invalid or no file", async () => {
+it("a CSI volume's driver is unknown if kubelet's vol_data.json is missing, invalid or no file", async () => {
   csi('missing')
   csi('broken', '{"driver')
   csi('none', '{}')
@@ -49,7 +49,7 @@ it("a volume's driver is unknown if kubelet's note is missing, invalid or no fil
   expect(drivers).toEqual(new Map())
 })
 
-it("kubelet's note of a driver is read only from a small regular file, without blocking", async () => {
+it("kubelet's vol_data.json is read only from a small regular file, without blocking", async () => {
   const note = JSON.stringify({ driverName: 'ebs.csi.aws.com' })
   csi('fifo')
   execFileSync('mkfifo', [`${volumes}/kubernetes.io~csi/fifo/vol_data.json`])
@@ -61,27 +61,30 @@ it("kubelet's note of a driver is read only from a small regular file, without b
   expect(drivers).toEqual(new Map([['largest', 'ebs.csi.aws.com']]))
 })
 
-it.runIf(isRoot)("a link that another user than root has made in place of kubelet's note is not followed", async () => {
-  fs.writeFileSync(`${top}/note`, JSON.stringify({ driverName: 'ebs.csi.aws.com' }))
-  for (const [name, owner] of [
-    ['own', 0],
-    ['foreign', 1000],
-  ] as const) {
-    csi(name)
-    fs.symlinkSync(`${top}/note`, `${volumes}/kubernetes.io~csi/${name}/vol_data.json`)
-    fs.lchownSync(`${volumes}/kubernetes.io~csi/${name}/vol_data.json`, owner, owner)
-  }
-  const { drivers } = readPodVolumes(`${top}/kubelet`, UID)
-  expect(drivers).toEqual(new Map([['own', 'ebs.csi.aws.com']]))
-})
+it.runIf(isRoot)(
+  "a link that a user other than root has put in place of kubelet's vol_data.json is not followed",
+  async () => {
+    fs.writeFileSync(`${top}/note`, JSON.stringify({ driverName: 'ebs.csi.aws.com' }))
+    for (const [name, owner] of [
+      ['own', 0],
+      ['foreign', 1000],
+    ] as const) {
+      csi(name)
+      fs.symlinkSync(`${top}/note`, `${volumes}/kubernetes.io~csi/${name}/vol_data.json`)
+      fs.lchownSync(`${volumes}/kubernetes.io~csi/${name}/vol_data.json`, owner, owner)
+    }
+    const { drivers } = readPodVolumes(`${top}/kubelet`, UID)
+    expect(drivers).toEqual(new Map([['own', 'ebs.csi.aws.com']]))
+  },
+)
 
-it('a volume name that two plugins use belongs to no volume', async () => {
+it('a volume name that two volume plugins of a pod use counts as unknown', async () => {
   csi('data')
   fs.mkdirSync(`${volumes}/kubernetes.io~empty-dir/data`, { recursive: true })
   expect(readPodVolumes(`${top}/kubelet`, UID).plugins.has('data')).toBe(false)
 })
 
-it('a pod without a kubelet directory is refused, and so is a uid that would leave it', async () => {
+it("a pod is refused if kubelet has no directory for the pod, or if its uid would lead out of kubelet's directory", async () => {
   expect(() => readPodVolumes(`${top}/kubelet`, 'another')).toThrow(
     `kubelet has no directory "${top}/kubelet/pods/another" here: give its --root-dir as --kubelet-dir`,
   )

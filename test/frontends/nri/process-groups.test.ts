@@ -3,7 +3,7 @@ import { parsePodProcessGroupIds } from '../../../src/frontends/nri/cri.ts'
 
 const text = (security_context: unknown) => JSON.stringify({ config: { linux: { security_context } } })
 
-it("a sandbox's certain groups are the supplemental ones, and its runAsGroup is possible", () => {
+it("a pod's supplemental groups count as certain, and its runAsGroup counts as possible", () => {
   expect(parsePodProcessGroupIds(text({ run_as_group: { value: 1000 }, supplemental_groups: [2000, 3000] }))).toEqual({
     certain: [2000, 3000],
     possible: [1000],
@@ -15,11 +15,11 @@ it("a sandbox's certain groups are the supplemental ones, and its runAsGroup is 
 })
 
 it.each(['', 'null', '[]', '{}', '{"config":{}}', text(null), text('2000'), text({ supplemental_groups: ['2000'] })])(
-  "the groups in the runtime's info %j are unknown",
+  "the groups of a pod are unknown if the runtime's info is %j",
   (told) => expect(parsePodProcessGroupIds(told)).toBeUndefined(),
 )
 
 it.each([text({ supplemental_groups: '2000' }), text({ run_as_group: 'x' }), text({ run_as_group: { value: 1.5 } })])(
-  'the groups in %j are unknown because its form is unexpected',
+  "the groups of a pod are unknown if the runtime's info has the unexpected form %j",
   (told) => expect(parsePodProcessGroupIds(told)).toBeUndefined(),
 )

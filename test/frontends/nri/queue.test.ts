@@ -77,7 +77,7 @@ it('none of a hundred concurrent containers is refused if each task takes 100 ms
   expect(new Set(await all)).toEqual(new Set(['made']))
 })
 
-it('a container is refused when its own task has passed the deadline', async () => {
+it('a container is refused once its own task has passed the deadline', async () => {
   const { create } = plugin(() => CONTAINER_DEADLINE_MS + 100)
   const answer = create(0, 'shop')
   await vi.advanceTimersByTimeAsync(CONTAINER_DEADLINE_MS + 60)
@@ -164,7 +164,7 @@ describe('a stuck worker of the NRI plugin', () => {
     expect(killed).toHaveLength(1)
   })
 
-  it('counts for the limits after it was killed, and tasks of other namespaces start', async () => {
+  it('counts for the limits after SIGKILL until it ends, and tasks of other namespaces start', async () => {
     const { clones, begun, killed } = stuckPool(['bad'])
     for (let at = 0; at < 64; at++) void clones.forget(`bad-${at}`, `bad-${at % 4}`)
     await minute()
@@ -176,7 +176,7 @@ describe('a stuck worker of the NRI plugin', () => {
     expect(begun).toContain('release healthy')
   })
 
-  it('makes further containers of its namespace be refused at once, with its process ids, and none of another namespace', async () => {
+  it("has further containers of its namespace refused at once, with the worker's process id, and none of other namespaces", async () => {
     const { clones } = stuckPool(['attach bad'])
     const attach = (namespace: string, late: AbortSignal) => clones.attach(orderIn(namespace), late, () => {})
     const late = new AbortController()
@@ -194,7 +194,7 @@ describe('a stuck worker of the NRI plugin', () => {
     expect(await healthy).toEqual({ mounts: [] })
   })
 
-  it('leaves one worker for the registration record, whichever volumes are stuck', async () => {
+  it("leaves one worker for the plugin's registration record, whichever volumes are stuck", async () => {
     const { clones, workers, begun } = stuckPool(['attach', 'check', 'release', 'restrictions'])
     const readRestrictions = createRestrictionsTaskReader(workers)
     for (let at = 0; at < 30; at++) {

@@ -88,7 +88,7 @@ async function refusedLate(container: Container, pod?: PodSandbox): Promise<stri
 }
 
 describe('a container that was refused because its volume took too long', () => {
-  it('is refused at once under any id, also after a reconnect, until a background retry succeeds', async () => {
+  it('is refused at once under any container id, even after a reconnect, until a background retry succeeds', async () => {
     expect(await refusedLate(withClaim('a'))).toContain('did not answer in time')
     expect([attached, checked.length, reads]).toEqual([['a'], 1, 1])
     attach = works
@@ -123,7 +123,7 @@ describe('a container that was refused because its volume took too long', () => 
     expect(givenUp.map(({ aborted }) => aborted)).toEqual([true])
   })
 
-  it('is one of at most 4,096 remembered ones', async () => {
+  it('is one of at most 4,096 remembered containers', async () => {
     for (let at = 0; at < 4097; at++)
       void create(withClaim(`id-${at}`), { ...asking, uid: `uid-${at}`, namespace: `n${at}` })
     await vi.advanceTimersByTimeAsync(DEADLINE * 2)
@@ -146,7 +146,7 @@ describe('an unresponsive volume', () => {
     expect(await create(other('c'))).toBe('made')
   })
 
-  it('makes the runtime wait once for all pods of a namespace, and again for those of another', async () => {
+  it('makes the runtime wait once for all pods of a namespace, and once more for the pods of another namespace', async () => {
     await refusedLate(withClaim('a'))
     attach = works
     expect(await create(withClaim('b'), { ...asking, uid: 'second' })).toContain('the same volume of another pod')
@@ -174,11 +174,11 @@ describe('the refusal of a container that took too long', () => {
     [{ ...job, progress: { step: 'attach', volume: 0 } }, 'as the making of the mapped mount took long'],
     [{ ...job, progress: undefined }, 'the node is short of processor time or memory'],
     [{ isWaiting: true, isBlocked: true, progress: undefined }, 'wait for other volumes that do not answer'],
-  ] satisfies [CloneTaskProgress, string][])('names what was slow: %j', async (slow, text) => {
+  ] satisfies [CloneTaskProgress, string][])('names the slow step: %j', async (slow, text) => {
     expect(await late(slow)).toContain(text)
   })
 
-  it('is not given while its task waits for other tasks of modekeep', async () => {
+  it("is not sent while the container's task waits for other tasks of modekeep", async () => {
     const waiting = { isWaiting: true, isBlocked: false, progress: undefined }
     const outcome = Promise.withResolvers<ContainerOutcome>()
     attach = (_order, begun) => {

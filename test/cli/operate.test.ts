@@ -68,14 +68,14 @@ describe("an operator's verb", () => {
   })
 
   it.each([['plan', '--fsgroup', '2000'], ['restore', '--dry-run'], ['status'], ['gc', '--dry-run']])(
-    'that only reads writes no line to the log: %j',
+    'writes no line to the log if the verb only reads: %j',
     async (verb = '', ...options) => {
       expect(await call([verb, ...(verb === 'plan' || verb === 'restore' ? [directory] : []), ...options])).toBe(0)
       expect(stage.fs.existsSync(stage.config.logFile)).toBe(false)
     },
   )
 
-  it('that is invalid prints a message on stderr and exits with status 2; one that fails, with status 1', async () => {
+  it('prints a message on stderr, and exits with status 2 for invalid arguments and with 1 for a failure', async () => {
     expect(await call(['applly'])).toBe(2)
     expect(streams).toEqual({
       1: '',
@@ -107,7 +107,7 @@ describe("an operator's verb", () => {
     expect(streams[2]).toBe('')
   })
 
-  it('explain prints the meaning and the remedy of a code, without root, also of one in brackets', async () => {
+  it('explain prints the meaning and the remedy of a code, also of a code in brackets, without root', async () => {
     for (const code of ['group-conflict', '[group-conflict]']) {
       streams[1] = ''
       expect(await call(['explain', code], { isRoot: false })).toBe(0)
@@ -120,7 +120,7 @@ describe("an operator's verb", () => {
     expect(codes).toMatchObject([{ code: 'group-conflict', section: 'The group', cause: null }])
   })
 
-  it('explain without a code lists every code, and completion offers them without root', async () => {
+  it('explain without a code lists every code, and completion offers every code without root', async () => {
     expect(await call(['explain'])).toBe(0)
     for (const code of FAULT_ENTRIES.keys()) expect(streams[1]).toContain(`\n  ${code} `)
     streams[1] = ''
@@ -153,7 +153,7 @@ describe("an operator's verb", () => {
     expect(streams[2]).toBe('modekeep: one is wrong; two is wrong [config-invalid]\n')
   })
 
-  it('prints what remains recorded when it is interrupted, and nothing if it changes nothing', async () => {
+  it('prints the remaining records if the verb is interrupted, and nothing if the verb changes nothing', async () => {
     await call(['apply', directory, '--fsgroup', '2000'])
     interrupt()
     expect(streams[2]).toContain(`"modekeep restore ${directory}" puts it back`)

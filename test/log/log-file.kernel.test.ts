@@ -19,11 +19,11 @@ describe('the log on a real node', () => {
     ['on a full disk', '/dev/full'],
     ['a directory', '/proc'],
     ['below a file', '/proc/version/log'],
-  ])('does not throw if it is %s', (_what, file) => {
+  ])('an append to the log does not throw if the log is %s', (_what, file) => {
     expect(() => appendLogLine(fs, file, 'line')).not.toThrow()
   })
 
-  it('rotates in the opened directory, although a link has its name by then', () => {
+  it('a log rotates in the opened directory even if a symbolic link has taken the name of the directory', () => {
     const [logs, others] = [`${directory}/logs`, `${directory}/others`]
     fs.mkdirSync(logs)
     fs.mkdirSync(others)
@@ -41,7 +41,7 @@ describe('the log on a real node', () => {
     expect(fs.readdirSync(`${logs}-moved`)).toEqual(['log.1'])
   })
 
-  it('keeps every line of several processes that write and rotate concurrently', async () => {
+  it('the log keeps every line of several processes that write and rotate concurrently', async () => {
     const processes = 6
     const lines = 60
     const code = `

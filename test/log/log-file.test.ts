@@ -31,7 +31,7 @@ describe.each<[string, () => [typeof fs, string]]>([
   ['memfs', () => [memfs({ '/x': null }).fs as unknown as typeof fs, '/x']],
   ['real files', () => [fs, directory]],
 ])('a line for the log, on %s', (_where, place) => {
-  it('is appended with a newline, and its directory is created if it is missing', () => {
+  it('a log line is appended with a newline, and the directory of the log is created if missing', () => {
     const [over, top] = place()
     appendLogLine(over, `${top}/var/log/modekeep/log`, 'one')
     appendLogLine(over, `${top}/var/log/modekeep/log`, 'two')
@@ -40,7 +40,7 @@ describe.each<[string, () => [typeof fs, string]]>([
     expect(modes.map((mode) => mode & 0o7)).toEqual([0, 0])
   })
 
-  it('that fills the file makes it the first rotated file', () => {
+  it('a log line that fills the file makes that file the first rotated file', () => {
     const [over, top] = place()
     appendLogLine(over, `${top}/log`, '123456789', 20)
     expect(over.readdirSync(top)).toEqual(['log'])
@@ -51,7 +51,7 @@ describe.each<[string, () => [typeof fs, string]]>([
     expect(over.readFileSync(`${top}/log.1`, 'utf8')).toBe('123456789\n123456789\n')
   })
 
-  it('leaves at most three rotated files with the latest lines', () => {
+  it('the log has at most three rotated files with the latest lines', () => {
     const [over, top] = place()
     for (let n = 0; n <= 100; n++) appendLogLine(over, `${top}/log`, `line ${n}`, 20)
     expect(over.readdirSync(top).sort()).toEqual(GENERATIONS)
@@ -81,19 +81,19 @@ describe.each<[string, () => [typeof fs, string]]>([
     ['statSync', 'ENOENT'],
     ['renameSync', 'EACCES'],
     ['closeSync', 'EIO'],
-  ])('does not throw if %s fails with %s', (call, code) => {
+  ])('an append to the log does not throw if %s fails with %s', (call, code) => {
     const [over, top] = place()
     expect(() => appendLogLine(broken(over, call, failure(code)), `${top}/a/log`, 'x'.repeat(30), 20)).not.toThrow()
   })
 
-  it('is written if the file cannot be rotated', () => {
+  it('a log line is written even if the file cannot be rotated', () => {
     const [over, top] = place()
     const stuck = broken(over, 'renameSync', failure('EACCES'))
     for (const line of ['one', 'two', 'three']) appendLogLine(stuck, `${top}/log`, line, 1)
     expect(over.readFileSync(`${top}/log`, 'utf8')).toBe('one\ntwo\nthree\n')
   })
 
-  it('is not lost if another call rotates between the steps of a rotation', () => {
+  it('a log line is not lost if another call rotates between the steps of a rotation', () => {
     const [over, top] = place()
     let others = ['other', 'after'].map((line) => () => appendLogLine(over, `${top}/log`, line, 20))
     const interrupted: Fs = {
@@ -109,7 +109,7 @@ describe.each<[string, () => [typeof fs, string]]>([
     expect(logLines(over, top).sort()).toEqual(['after', 'first, long enough to rotate', 'other'])
   })
 
-  it('is rotated again some time after a call crashed during a rotation', () => {
+  it('the log is rotated again some time after a call crashed during a rotation', () => {
     const [over, top] = place()
     over.mkdirSync(`${top}/log.rotating`)
     appendLogLine(over, `${top}/log`, 'one', 1)
@@ -122,7 +122,7 @@ describe.each<[string, () => [typeof fs, string]]>([
     expect(logLines(over, top)).toEqual(['one', 'two', 'three'])
   })
 
-  it('is not lost if another call has rotated since the file was opened', () => {
+  it('a log line is not lost if another call has rotated the log since the file was opened', () => {
     const [over, top] = place()
     const late: Fs = {
       ...over,

@@ -31,13 +31,13 @@ const warning = (over: Record<string, unknown> = {}) =>
 const at = (milliseconds: number) => ({ time: new Date(NOW + milliseconds).toISOString(), pid: 5 })
 const isSaid = (line = warning()) => createDuplicateWarningCheck(fs, file)(line)
 
-describe('a warning of another call', () => {
+describe('a warning that another call has written', () => {
   it.each([
     ['a moment ago', 0, true],
     ['almost an hour ago', 1000 - HOUR, true],
     ['an hour ago', -HOUR, false],
     ['in the future, by a clock that was ahead', 1000, false],
-  ])('that was written %s', (_when, age, said) => {
+  ])('a warning that another call wrote %s (%i ms from now) is a duplicate: %s', (_when, age, said) => {
     appendLogLine(fs, file, warning(at(age)))
     expect(isSaid()).toBe(said)
   })
@@ -49,17 +49,17 @@ describe('a warning of another call', () => {
     ['another count', { repeated: 10 }],
     ['another level', { level: 'info' }],
     ['an invalid time', { time: 'yesterday' }],
-  ])('differs if it has %s', (_what, over) => {
+  ])('a warning with %s is no duplicate', (_what, over) => {
     appendLogLine(fs, file, warning({ ...at(-1000), ...over }))
     expect(isSaid()).toBe(false)
   })
 
-  it('counts from its last line', () => {
+  it('the age of a duplicate warning counts from the last line with that warning', () => {
     for (const age of [-2 * HOUR, -1000]) appendLogLine(fs, file, warning(at(age)))
     expect(isSaid()).toBe(true)
   })
 
-  it('does not count if its line is incomplete, has lost its beginning, or is still being written', () => {
+  it('a warning is no duplicate of a line that is incomplete, has lost its beginning, or is still being written', () => {
     const line = warning(at(-1000))
     for (const torn of [line, line.slice(0, -20) + line, `${line.slice(40)}\n`]) {
       fs.writeFileSync(file, torn)
@@ -69,7 +69,7 @@ describe('a warning of another call', () => {
     expect(isSaid()).toBe(true)
   })
 
-  it('is found within 64 KiB from the end, at any cut', () => {
+  it('a duplicate warning is found within the last 64 KiB of the log, at any cut', () => {
     for (const { length, said } of [
       { length: 65_000, said: true },
       { length: 65_536, said: false },
@@ -79,14 +79,14 @@ describe('a warning of another call', () => {
     }
   })
 
-  it('does not count after it was rotated away, without a log, or if the log is unreadable', () => {
+  it('a warning is no duplicate after a rotation, without a log, or if the log is unreadable', () => {
     appendLogLine(fs, file, warning(at(-1)), 1)
     expect([fs.existsSync(`${file}.1`), isSaid()]).toEqual([true, false])
     fs.mkdirSync(file)
     expect(isSaid()).toBe(false)
   })
 
-  it('is found by a truncated message, as both are truncated in the same way', () => {
+  it('a truncated warning is a duplicate of an equally truncated warning', () => {
     const warn = () =>
       createCallLog({ verb: 'mount' }, 'info', (line) => appendLogLine(fs, file, line)).warn('é'.repeat(9000))
     warn()
@@ -96,7 +96,7 @@ describe('a warning of another call', () => {
   })
 })
 
-describe('kubelet, which repeats a failing call,', () => {
+describe('a failing call that kubelet repeats', () => {
   const call = (warnings: readonly string[], error?: Error) => {
     const facts = { verb: 'mount', directory: '/pods/p/v' }
     const append = (line: string) => appendLogLine(fs, file, line)
@@ -113,7 +113,7 @@ describe('kubelet, which repeats a failing call,', () => {
       .map(({ message, outcome, repeatedWarnings }) => message ?? [outcome, repeatedWarnings])
   const failure = new Error('it failed')
 
-  it('causes one line for each call, and its warnings once, and new warnings at once', () => {
+  it('logs one line for each call, each warning once, and new warnings at once', () => {
     call(['one', 'two'], failure)
     call(['one', 'two'], failure)
     call(['one', 'three', 'two'], failure)
@@ -122,13 +122,13 @@ describe('kubelet, which repeats a failing call,', () => {
     expect(told()).toEqual([...first, ['Failure', 2], 'three', ['Failure', 2], ['Failure', 1]])
   })
 
-  it('causes all warnings again with the call that finally succeeds', () => {
+  it('logs all warnings again when the call finally succeeds', () => {
     call(['one', 'two'], failure)
     call(['one', 'two'])
     expect(told()).toEqual(['one', 'two', ['Failure', undefined], 'one', 'two', ['Success', undefined]])
   })
 
-  it('causes the warnings again each hour', () => {
+  it('logs the warnings again each hour', () => {
     for (let minutes = 0; minutes < 120; minutes += 2) {
       vi.setSystemTime(NOW + minutes * 60_000)
       call(['one'], failure)

@@ -50,11 +50,11 @@ function selectorFaults(name: string, label: string, value: string): string[] {
 }
 
 describe('docs/metrics.md', () => {
-  it('the table of metrics is what "npm run docs" writes', () => {
+  it('the table of metrics in docs/metrics.md equals the output of "npm run docs"', () => {
     expect(page).toBe(withMetricsTable(page))
   })
 
-  it('the page lists exactly the exported metrics, with type and labels', () => {
+  it('docs/metrics.md lists exactly the exported metrics, with type and labels', () => {
     const rows = [...page.matchAll(/^\| `(modekeep_\w+)` \| (\w+) \|([^|]*)\|/gm)]
     const documented = rows.map(([, name, type, labels]) => [name, type, labels?.match(/\w+/g) ?? []])
     const real = Object.entries<MetricFamily>(METRIC_FAMILIES).map(([name, { type, labels }]) => [
@@ -65,14 +65,14 @@ describe('docs/metrics.md', () => {
     expect(documented).toEqual(real)
   })
 
-  it('the page names the values of labels', () => {
+  it('docs/metrics.md names the values of labels', () => {
     const values = Object.entries<MetricFamily>(METRIC_FAMILIES).flatMap(([name, { labels }]) =>
       Object.entries(labels).flatMap(([label, list]) => (label === 'reason' ? [] : (list ?? []).map((v) => [name, v]))),
     )
     expect(values.filter(([, value]) => !page.includes(`\`${value}\``))).toEqual([])
   })
 
-  it('the page has a remedy for every alert, and for no other', () => {
+  it('docs/metrics.md has a remedy for every alert, and no other remedy', () => {
     const rows = [...page.matchAll(/^\| `(Modekeep\w+)` \|/gm)].map(([, name]) => name)
     const rules = alerts.groups.flatMap((group: { rules: { alert: string }[] }) => group.rules)
     expect(rows).toEqual(rules.map(({ alert }: { alert: string }) => alert))

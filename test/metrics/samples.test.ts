@@ -14,7 +14,7 @@ import { parseExposition } from './exposition.ts'
 const FAMILY = '# HELP a_total Text.\n# TYPE a_total counter\n'
 
 describe('the strict reader of the tests', () => {
-  it('the reader parses labels with every escape, and numbers of every form', () => {
+  it('the strict metrics reader parses labels with every escape, and numbers of every form', () => {
     const { samples } = parseExposition(`${FAMILY}a_total{b="\\\\ \\" \\n",c=""} 1.5e+21\na_total 0\n`)
     expect(samples).toEqual([
       { family: 'a_total', name: 'a_total', labels: { b: '\\ " \n', c: '' }, value: 1.5e21 },
@@ -40,14 +40,14 @@ describe('the strict reader of the tests', () => {
       'a bucket that is smaller than the one before',
       '# HELP h H.\n# TYPE h histogram\nh_bucket{le="1"} 2\nh_bucket{le="+Inf"} 1\nh_sum 1\nh_count 1\n',
     ],
-  ])('the reader refuses %s', (_what, text) => {
+  ])('the strict metrics reader refuses %s', (_what, text) => {
     expect(() => parseExposition(text)).toThrow()
   })
 })
 
 describe('names of metrics', () => {
   it.each(Object.entries<MetricFamily>(METRIC_FAMILIES))(
-    'the name %s follows the conventions',
+    'the metric name %s follows the conventions of Prometheus',
     (name, { type, help, labels }) => {
       expect(name).toMatch(/^modekeep_[a-z_]+[a-z]$/)
       expect(name.endsWith('_total')).toBe(type === 'counter')
@@ -59,7 +59,7 @@ describe('names of metrics', () => {
 })
 
 describe('the text format', () => {
-  it('the text has every series with known labels from the start, and each family in one piece', () => {
+  it('the metrics text has every series with known labels from the start, and each family in one piece', () => {
     const { families, samples } = parseExposition(
       formatMetricSamples(new Map([...createZeroSamples('gauges'), ...createZeroSamples('counters')])),
     )
@@ -69,7 +69,7 @@ describe('the text format', () => {
     expect(samples.filter(({ name }) => name === 'modekeep_calls_total')).toHaveLength(21)
   })
 
-  it('the text keeps every value and any character in labels', () => {
+  it('the metrics text keeps every value and any character in labels', () => {
     const samples: MetricSamples = new Map()
     const hostile = 'a"b\\c\nd} 1\n# TYPE x counter'
     addSample(samples, 'modekeep_mounts', { type: `fuse.${hostile}`, ownership: 'none', state: 'healthy' })
@@ -77,7 +77,7 @@ describe('the text format', () => {
     expect(read.map(({ labels, value }) => [labels.type, value])).toEqual([[`fuse.${hostile}`, 1]])
   })
 
-  it('an observation counts in its bucket and in all larger ones', () => {
+  it('a histogram observation counts in its bucket and in all larger buckets', () => {
     const samples = createZeroSamples('counters')
     for (const seconds of [0, 0.01, 0.0101, 5000])
       observeDuration(samples, 'modekeep_call_duration_seconds', { verb: 'heal' }, seconds)
@@ -90,7 +90,7 @@ describe('the text format', () => {
     expect(() => parseExposition(formatMetricSamples(samples))).not.toThrow()
   })
 
-  it('series of an unknown family are left out', () => {
+  it('the metrics text omits series of an unknown family', () => {
     expect(formatMetricSamples(new Map([['modekeep_gone_total', 5]]))).toBe('')
   })
 })

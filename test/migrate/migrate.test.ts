@@ -65,7 +65,7 @@ spec:
     expect(migrateManifest(done, 'web.yaml')).toMatchObject({ text: done, volumes: 0, secrets: 0, left: [] })
   })
 
-  it('server and share of juliohm/cifs become one source, and the group is applied as it did', () => {
+  it('server and share of juliohm/cifs become one source, and the group is applied as by that driver', () => {
     const { text, left, notes } = migrateManifest(
       pv('juliohm/cifs', 'opts: uid=1000,vers=3.0\nserver: my-host\n# below\nshare: /My Dir  # with a blank', SECRET),
       'pv.yaml',
@@ -101,7 +101,7 @@ spec:
     expect(left).toEqual([])
   })
 
-  it('JSON and flow style are rewritten', () => {
+  it('manifests in JSON and in flow style are rewritten', () => {
     const volume = {
       driver: 'fstab/cifs',
       secretRef: { name: 'a' },
@@ -122,7 +122,7 @@ spec:
     )
   })
 
-  it('each part that is not translated is reported with key, value, reason and remedy', () => {
+  it('each untranslated part of a volume is reported with key, value, reason and remedy', () => {
     const options =
       'networkPath: //a/b\nmountOptions: "sec=ntlm,password=geheim,_netdev,noperm,context=x"\nselinuxEnabled: "true"\npassword: geheim\ncolour: red'
     const { text, left, notes } = migrateManifest(pv('fstab/cifs', options), 'pv.yaml')
@@ -172,7 +172,7 @@ spec:
     expect(done.left.map((remark) => remark.text).join('\n')).toContain(why)
   })
 
-  it('a syntax error is reported with its line, without the text there', () => {
+  it('a syntax error is reported with its line number, without the text of the line', () => {
     expect(() => migrateManifest('a: {\nb: geheim: c\n', 'x.yaml')).toThrow(
       /^x\.yaml, line 2, column \d+, is not YAML \(/,
     )
@@ -239,17 +239,17 @@ describe('rewritten manifests', () => {
   })
 })
 
-describe('a manifest above the bounds is refused before it is parsed', () => {
+describe('bounds of a manifest', () => {
   it.each([
     ['5,002 documents', '---\na: b\n'.repeat(5002), 'more than 5000 documents: split it'],
     ['lists in lists on one line', '- '.repeat(300), 'nests values more than 200 deep'],
     ['lists in lists in brackets', `a: ${'['.repeat(300)}${']'.repeat(300)}`, 'nests values more than 200 deep'],
     ['a duplicate key', 'a: 1\na: 2\n', 'm.yaml, line 2, column 1, is not YAML (duplicate key)'],
-  ])('%s', (_, text, message) => {
+  ])('a manifest with %s is refused', (_, text, message) => {
     expect(() => migrateManifest(text, 'm.yaml')).toThrow(message)
   })
 
-  it('5,000 documents, and 200 nested lists, are accepted', () => {
+  it('a manifest with 5,000 documents or with 200 nested lists is accepted', () => {
     expect(migrateManifest('---\na: b\n'.repeat(5000), 'm.yaml').left).toEqual([])
     expect(migrateManifest(`a: ${'['.repeat(200)}${']'.repeat(200)}`, 'm.yaml').left).toEqual([])
   })

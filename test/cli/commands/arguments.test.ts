@@ -15,7 +15,7 @@ const restoreOf = (directory: string) => ({
 const STATUS = { verb: 'status', metrics: undefined, selection: undefined, form: undefined, isWatching: false }
 
 describe("an operator's arguments", () => {
-  it("need a directory and a group, and other options default to a pod's", () => {
+  it("need a directory and a group, and other options have the defaults of a pod's options", () => {
     expect(parse('plan', '/srv/data', '--fsgroup', '2000')).toEqual({
       verb: 'plan',
       directory: '/srv/data',
@@ -42,7 +42,7 @@ describe("an operator's arguments", () => {
     ['/', '/'],
     ['..data', '/here/dir/..data'],
     ['a/..b', '/here/dir/a/..b'],
-  ])('name the directory %j as %j', (given, directory) => {
+  ])('resolve the directory %j to %j', (given, directory) => {
     expect(parse('restore', given)).toEqual(restoreOf(directory))
   })
 
@@ -51,7 +51,7 @@ describe("an operator's arguments", () => {
   })
 
   it.each([['a/..'], ['/srv/a/../b'], ['a/./../b'], ['../a//..']])(
-    'with a ".." that a link could redirect are refused: %j',
+    'are refused if the path has a ".." that a symbolic link could redirect: %j',
     (directory) => {
       expect(() => parse('restore', directory)).toThrow('write it without ".."')
     },
@@ -61,7 +61,7 @@ describe("an operator's arguments", () => {
     ['ef53.b83afe7a1d37922f-21a0ad-18ea325e026cf9cc'],
     ['0123456789abcdef0123456789abcdef-2-0'],
     [`text-${'a1'.repeat(20)}`],
-  ])('name the volume %s as status does', (volume) => {
+  ])('accept the volume name %s as status prints it', (volume) => {
     expect(parse('restore', volume, '--force')).toEqual({
       verb: 'restore',
       target: { beginning: volume, directory: undefined },
@@ -120,7 +120,7 @@ describe("an operator's arguments", () => {
     expect(parse(...argv)).toEqual(command)
   })
 
-  it('need the working directory only for a relative directory', () => {
+  it('cause a read of the working directory only if the given directory is relative', () => {
     const nowhere = () => {
       throw new Error('the working directory is gone')
     }
@@ -137,7 +137,7 @@ describe("an operator's arguments", () => {
     [['plan', '--help'], 'plan'],
     [['apply', '/srv', '-h'], 'apply'],
     [['restore', '--help'], 'restore'],
-  ])('%j ask for help', (argv, topic) => {
+  ])('%j request the help', (argv, topic) => {
     expect(parse(...argv)).toEqual({ verb: 'help', topic, isManual: false })
   })
 
@@ -222,12 +222,15 @@ describe("an operator's arguments", () => {
   })
 })
 
-describe('a first argument', () => {
-  it.each(OPERATOR_VERB_NAMES)('%s is not a verb that kubelet calls or has called', (word) => {
-    expect(isFlexVolumeVerb(word)).toBe(false)
-  })
+describe('the first argument of modekeep', () => {
+  it.each(OPERATOR_VERB_NAMES)(
+    "the operator's verb %s has another name than every verb of kubelet, past and present",
+    (word) => {
+      expect(isFlexVolumeVerb(word)).toBe(false)
+    },
+  )
 
-  it('that is missing prints the introduction, and an empty one is an unknown verb', () => {
+  it('a missing first argument prints the introduction, and an empty one is refused as an unknown verb', () => {
     expect(parse()).toMatchObject({ verb: 'help', isIntroduction: true })
     expect(() => parse('')).toThrow('there is no verb "": see "modekeep help"')
   })

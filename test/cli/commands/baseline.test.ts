@@ -54,7 +54,7 @@ onEveryStage('the state that apply sets', (open) => {
   })
   afterEach(() => volume.stage.close())
 
-  it('returns when the last pod with restoreOnUnmount is unmounted; a manual restore returns the first state', async () => {
+  it('the last unmount with restoreOnUnmount restores the state set by apply, and a manual restore the first state', async () => {
     await volume.apply(2000)
     const applied = volume.state()
     expect(applied.groups.test1).toBe(2000)
@@ -77,7 +77,7 @@ onEveryStage('the state that apply sets', (open) => {
     expect(volume.state()).toEqual(original)
   })
 
-  it('returns with the modes that apply granted', async () => {
+  it('the last unmount restores the modes that apply granted', async () => {
     await volume.apply(2000, 'grant')
     const applied = volume.state()
     await volume.mount('a', 3000)
@@ -87,19 +87,22 @@ onEveryStage('the state that apply sets', (open) => {
     expect(volume.state()).toEqual(original)
   })
 
-  it.each(['grant', 'keep'])('returns if apply ran while a pod was mounted (groupAccess %s)', async (groupAccess) => {
-    await volume.mount('a', 2000, { groupAccess })
-    await volume.apply(2000)
-    const applied = volume.state()
-    expect(applied.groups.test1).toBe(2000)
-    await volume.stage.unmount('a')
-    expect(volume.state()).toEqual(applied)
-    await volume.restore()
-    expect(volume.state()).toEqual(original)
-    expect(volume.recorded()).toEqual([])
-  })
+  it.each(['grant', 'keep'])(
+    'the last unmount restores the state of an apply that ran while a pod was mounted (groupAccess %s)',
+    async (groupAccess) => {
+      await volume.mount('a', 2000, { groupAccess })
+      await volume.apply(2000)
+      const applied = volume.state()
+      expect(applied.groups.test1).toBe(2000)
+      await volume.stage.unmount('a')
+      expect(volume.state()).toEqual(applied)
+      await volume.restore()
+      expect(volume.state()).toEqual(original)
+      expect(volume.recorded()).toEqual([])
+    },
+  )
 
-  it('is that of the last apply, and a restore still returns the first state', async () => {
+  it('after two applies, an unmount restores the state of the last apply, and a restore the first state', async () => {
     await volume.apply(2000)
     await volume.mount('a', 3000, { restoreOnUnmount: 'false' })
     await volume.stage.unmount('a')
@@ -112,7 +115,7 @@ onEveryStage('the state that apply sets', (open) => {
     expect(volume.state()).toEqual(original)
   })
 
-  it('does not include a file that was created after it', async () => {
+  it('the state set by apply excludes a file that was created later', async () => {
     await volume.apply(2000)
     const later = `${volume.source}/later`
     volume.stage.fs.writeFileSync(later, '')
@@ -124,7 +127,7 @@ onEveryStage('the state that apply sets', (open) => {
     expect(volume.state()).toEqual(before)
   })
 
-  it('is missing in the records of earlier versions: their volumes return to the first state', async () => {
+  it('a volume with a record of an earlier version, without the state set by apply, returns to the first state', async () => {
     await volume.mount('a', 3000)
     for (const { baseline: _, ...record } of volume.recorded()) volumeRecords.write(volume.stage, record)
     await volume.stage.unmount('a')
@@ -166,7 +169,7 @@ async function killEverywhere(
   }
 }
 
-it('an apply killed at any step keeps the first state, and the next apply sets what pods return to', async () => {
+it('an apply killed at any step keeps the first state, and the next apply sets the state that unmounts restore', async () => {
   const original = new Volume(memoryStage()).state()
   let applied: ReturnType<Volume['state']> | undefined
   const points = await killEverywhere(
@@ -185,7 +188,7 @@ it('an apply killed at any step keeps the first state, and the next apply sets w
   expect(points).toBeGreaterThan(15)
 })
 
-it('a second apply killed at any step leaves the state of one of the two', async () => {
+it('a second apply killed at any step leaves the state of the first or of the second apply', async () => {
   const points = await killEverywhere(
     (volume) => volume.apply(2000),
     (volume) => volume.apply(4000),
@@ -200,7 +203,7 @@ it('a second apply killed at any step leaves the state of one of the two', async
   expect(points).toBeGreaterThan(15)
 })
 
-it('an unmount killed at any step is completed by the next: to the applied state, and later to the first state', async () => {
+it('an unmount killed at any step is completed by the next unmount, and a later restore returns the first state', async () => {
   const original = new Volume(memoryStage()).state()
   let applied: ReturnType<Volume['state']> | undefined
   const points = await killEverywhere(
@@ -221,7 +224,7 @@ it('an unmount killed at any step is completed by the next: to the applied state
   expect(points).toBeGreaterThan(15)
 })
 
-it('a restore killed at any step drops the applied state once it has changed an inode', async () => {
+it('a restore killed at any step drops the applied state if the restore has changed an inode', async () => {
   const original = new Volume(memoryStage()).state()
   let applied: ReturnType<Volume['state']> | undefined
   const points = await killEverywhere(

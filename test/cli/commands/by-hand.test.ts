@@ -61,7 +61,7 @@ onEveryStage('manual commands', (open) => {
     expect(stage.fs.existsSync(stage.config.stateDir)).toBe(false)
   })
 
-  it('a plan reports the same counts as the walk after it', async () => {
+  it('a plan reports the same counts as the apply that follows', async () => {
     for (const more of [
       {},
       {},
@@ -89,7 +89,7 @@ onEveryStage('manual commands', (open) => {
     }
   })
 
-  it('a plan also counts what kubelet would change', async () => {
+  it('a plan also counts the changes that kubelet would make', async () => {
     const { kubelet, widened } = await plan()
     // Every inode is touched, the link too; test6 and the directory sub are all that gain nothing or little.
     expect(kubelet).toEqual({ walks: true, touched: 10, changed: 10, widened: 8 })
@@ -133,7 +133,7 @@ onEveryStage('manual commands', (open) => {
     expect((await plan({ changePolicy: 'Always' })).report).toEqual((await apply({ changePolicy: 'Always' })).report)
   })
 
-  it('a plan does not wait for a running walk, and reports it', async () => {
+  it('a plan reports a running walk without waiting for its end', async () => {
     const { volume } = await apply()
     expect(await plan()).toMatchObject({ busy: false })
     const lock = stage.host.tryLock(`${stage.config.stateDir}/ownership/${volume}/lock`)
@@ -187,7 +187,7 @@ onEveryStage('manual commands', (open) => {
     expect(same()).toEqual(before)
   })
 
-  it('a mount after a restore walks for any group and mode of the root', async () => {
+  it('a mount after a restore walks the volume for any group and mode of its root', async () => {
     await apply()
     // A user's own: the restore leaves it, and it looks like a walked root.
     stage.fs.chmodSync(directory, 0o2777)
@@ -196,7 +196,7 @@ onEveryStage('manual commands', (open) => {
     expect(groups(now()).test1).toBe(2000)
   })
 
-  it('a restore of an unchanged volume reports that and creates no state directory', async () => {
+  it('a restore of an unchanged volume reports that nothing is recorded, and creates no state directory', async () => {
     const before = now()
     expect(await restore()).toMatchObject({ outcome: 'nothing recorded', report: { visited: 0, changed: 0 } })
     expect(now()).toEqual(before)
@@ -238,7 +238,7 @@ onEveryStage('manual commands', (open) => {
     expect(await restore()).toMatchObject({ outcome: 'restored' })
   })
 
-  it('apply and restore refuse a volume of which a pod uses a part', async () => {
+  it('apply and restore refuse a volume if a pod uses a part of the volume', async () => {
     await stage.mount('a', asked(`${directory}/sub`))
     await apply()
     await expect(restore()).rejects.toThrow('pod shop/cart')
@@ -276,7 +276,7 @@ onEveryStage('manual commands', (open) => {
     ['missing', 'does not exist'],
     ['test1', 'is not a directory'],
     ['out', 'symbolic link'],
-  ])('%s is refused, and the message names the directory', async (name, reason) => {
+  ])('a target directory "%s" is refused, and the message names the directory', async (name, reason) => {
     directory = `${directory}/${name}`
     for (const verb of [plan, apply, restore]) await expect(verb()).rejects.toThrow(reason)
     await expect(plan()).rejects.toThrow(`directory "${directory}"`)

@@ -104,7 +104,7 @@ onEveryStage('gc', (open) => {
     expect(volumes()).toEqual([])
   })
 
-  it('gc removes the record of a deleted pod without an unmount, and runs its pending restore', async () => {
+  it('gc removes the record of a pod that was deleted without an unmount, and runs the pending restore', async () => {
     const before = groups(listTree(stage().fs, `${source()}/..one/part`))
     await stage().mount('a', walked({ restoreOnUnmount: 'true' }))
     expect(groups(listTree(stage().fs, `${source()}/..one/part`))).not.toEqual(before)
@@ -125,7 +125,7 @@ onEveryStage('gc', (open) => {
     expect(volumes()).toEqual([volume])
   })
 
-  it('gc keeps a volume that was moved away without a link, as it may return', async () => {
+  it('gc keeps a volume that was moved away without a link, because the volume may return', async () => {
     await stage().mount('a', { ...walked(), subPath: '..one/part' })
     await stage().unmount('a')
     const volume = only()
@@ -170,7 +170,7 @@ onEveryStage('gc', (open) => {
     expect(stage().host.files.list(`${stage().config.stateDir}/reservations`)).toEqual([])
   })
 
-  it('status shows the volumes and their pending restores', async () => {
+  it('status shows each volume and whether its restore is pending', async () => {
     await stage().mount('a', walked({ restoreOnUnmount: 'true' }))
     const about = { source: `${source()}/..one/part`, group: 2000, groupAccess: 'keep', complete: true, walk: null }
     expect(await readSelectedStatus(session())).toMatchObject({
@@ -203,7 +203,7 @@ onKernelStages('gc', (open) => {
     expect(only()).not.toBe(volume)
   })
 
-  it('gc keeps a deleted volume with a pending restore until it is forgotten by name', async () => {
+  it('gc keeps a deleted volume with a pending restore until gc --forget names the volume', async () => {
     await stage().mount('a', walked({ restoreOnUnmount: 'true' }))
     const volume = only()
     flip()
@@ -218,7 +218,7 @@ onKernelStages('gc', (open) => {
     expect(volumes()).not.toContain(volume)
   })
 
-  it('gc keeps an unreadable journal and reports it', async () => {
+  it('gc keeps and reports an unreadable journal', async () => {
     await stage().mount('a', walked())
     await stage().unmount('a')
     stage().fs.writeFileSync(`${stage().config.stateDir}/ownership/${only()}/journal.db`, 'x'.repeat(5000))

@@ -32,7 +32,7 @@ function record(why: string | undefined, more: Partial<ContainerRecord> = {}): v
 }
 
 describe('heal, for containers of the NRI plugin,', () => {
-  it('reports a running one without its group, the reason and the remedy, without failing', async () => {
+  it('reports a running container without its group, the reason and the remedy, and still succeeds', async () => {
     record(WHY)
     const document = await healNode(stage.session(), COMMAND)
     expect(document.containers).toEqual([
@@ -56,7 +56,7 @@ describe('heal, for containers of the NRI plugin,', () => {
     expect(containers[0]?.remedy).toMatch(/^kubectl delete pod web-0 --namespace shop, /)
   })
 
-  it('does not report one that has its group, whose pod is deleted, or that is of an earlier boot', async () => {
+  it('does not report a container that has its group, whose pod is deleted, or that is of an earlier boot', async () => {
     record(undefined)
     expect((await healNode(stage.session(), COMMAND)).containers).toEqual([])
     record(WHY, { boot: 'earlier' })
@@ -66,7 +66,7 @@ describe('heal, for containers of the NRI plugin,', () => {
     expect((await healNode(stage.session(), COMMAND)).containers).toEqual([])
   })
 
-  it('reports the same containers as status: those that may exist', () => {
+  it('reports the same containers as status: all that may still exist', () => {
     record(undefined)
     expect(readContainerStatuses(stage.session())).toMatchObject([{ state: 'mapped' }])
     record(undefined, { boot: 'earlier' })
@@ -80,7 +80,7 @@ describe('heal, for containers of the NRI plugin,', () => {
     expect(readContainerStatuses(stage.session())).toMatchObject([{ state: 'unreadable' }])
   })
 
-  it('reports one with an unreadable record as long as the container may exist', async () => {
+  it('reports a container with an unreadable record as long as the container may exist', async () => {
     record(WHY)
     stage.fs.writeFileSync(`${stage.config.stateDir}/nri/c0ffee.json`, '{')
     expect((await healNode(stage.session(), COMMAND)).containers).toEqual([])

@@ -45,7 +45,7 @@ describe('the disk of an imported journal', () => {
     expect(journal?.disk).toBe('serial A, image of there\nserial A\nimage of there')
   })
 
-  it('may differ only if the directory was named, as its content may be forged', async () => {
+  it('may differ from the recorded disk only if the operator named the directory', async () => {
     await exported()
     disk.disk = ['serial B']
     await expect(imported()).rejects.toThrow(
@@ -67,7 +67,7 @@ describe('the disk of an imported journal', () => {
     expect(await imported()).toMatchObject({ outcome: 'imported', recorded: null })
   })
 
-  it('is unknown if the new node cannot identify its disk', async () => {
+  it('is recorded as unknown if the new node cannot identify the disk', async () => {
     await exported()
     disk.disk = []
     expect(await imported()).toMatchObject({ outcome: 'imported' })
@@ -98,7 +98,7 @@ describe('a journal of a volume whose server does not respond', () => {
   const silent = `directory "${PLACE}" does not respond`
   const untouched = () => expect(opened.filter((path) => path.startsWith(PLACE))).toEqual([])
 
-  it('is exported by its volume name, and not by its directory, which is not opened', async () => {
+  it('is exported by volume name, and refused by directory without opening the directory', async () => {
     await expect(exported()).rejects.toThrow(silent)
     expect(stage.fs.existsSync(FILE)).toBe(false)
     untouched()

@@ -68,7 +68,7 @@ onEveryStage('a journal that is moved to another node', (open) => {
       (path) => [path, stage.fs.statSync(`${there.config.stateDir}/${path}`).size],
     )
 
-  it('makes the other node restore the volume like its own walk', async () => {
+  it('an imported journal makes the other node restore the volume like a walk of that node', async () => {
     volumeRecords.write(stage.session(), { ...recordHere(), restorePending: true })
     const recorded = { group: 2000, groupAccess: 'keep', complete: true, left: null, restorePending: true }
     expect(await exported()).toEqual({
@@ -98,7 +98,7 @@ onEveryStage('a journal that is moved to another node', (open) => {
     return record
   }
 
-  it('is found by its directory, and a directory without records is refused', async () => {
+  it('journal export finds a journal by directory, and refuses a directory without records', async () => {
     expect(await exported({ target: { directory } })).toMatchObject({ outcome: 'exported', volume })
     stage.fs.mkdirSync(`${stage.top}/volumes/other`)
     const other = { directory: `${stage.top}/volumes/other` }
@@ -109,7 +109,7 @@ onEveryStage('a journal that is moved to another node', (open) => {
     expect(stage.fs.existsSync(`${file}-2`)).toBe(false)
   })
 
-  it('is imported for the current place of the volume, which is recorded', async () => {
+  it('journal import finds the current directory of the volume and records that directory', async () => {
     // By a link, which leads nowhere on the other node.
     volumeRecords.write(stage.session(), { ...recordHere(), asked: `${stage.top}/volumes/link` })
     await exported()
@@ -131,7 +131,7 @@ onEveryStage('a journal that is moved to another node', (open) => {
     expect(now()).toEqual(original)
   })
 
-  it('is checked by a dry run without a change', async () => {
+  it('a dry run of journal import checks the file and changes nothing', async () => {
     await exported()
     expect(await imported({ isDry: true })).toMatchObject({ outcome: 'would import', refusal: null })
     expect(state()).toEqual([])
@@ -141,7 +141,7 @@ onEveryStage('a journal that is moved to another node', (open) => {
     expect(state()).toEqual(before)
   })
 
-  it('can be imported twice, and is refused if other changes are recorded', async () => {
+  it('journal import accepts the same file twice, and refuses a volume with other recorded changes', async () => {
     await exported()
     await imported()
     expect(await imported()).toMatchObject({ outcome: 'already here', refusal: null })
@@ -156,7 +156,7 @@ onEveryStage('a journal that is moved to another node', (open) => {
     expect(now()).toEqual(original)
   })
 
-  it('has the changes of several walks, and accepts further records', async () => {
+  it('an imported journal has the changes of several walks, and accepts further records', async () => {
     stage.fs.chmodSync(`${directory}/test1`, 0o600)
     await apply(stage.session(), 3000)
     await exported()
@@ -168,7 +168,7 @@ onEveryStage('a journal that is moved to another node', (open) => {
     expect(groups).toMatchObject({ '.': 0, test2: 0, 'sub/suid': 0 })
   })
 
-  it('is exported as unfinished during a walk without waiting, and is not imported during a walk', async () => {
+  it('during a walk, journal export writes an unfinished journal without waiting, and journal import is refused', async () => {
     const walking = tryLockRecordDirectory(stage.session(), locateVolumeRecords(stage.session(), volume))
     expect(await exported()).toMatchObject({ busy: true, recorded: { complete: false } })
     walking?.release()
@@ -178,7 +178,7 @@ onEveryStage('a journal that is moved to another node', (open) => {
     expect(stage.fs.readdirSync(`${there.config.stateDir}/ownership`)).toEqual([volume])
   }, 20_000)
 
-  it('is imported by one process at a time, which removes an interrupted import', async () => {
+  it('only one process at a time imports a journal, and that process removes an interrupted import', async () => {
     await exported()
     const other = tryLockRecordDirectory(there, locateImportDirectory(there, volume))
     await expect(imported()).rejects.toThrow(`another import of volume ${volume} is under way`)
@@ -190,7 +190,7 @@ onEveryStage('a journal that is moved to another node', (open) => {
     expect(now()).toEqual(original)
   })
 
-  it('leaves no interrupted import after gc', async () => {
+  it('gc removes the files of an interrupted journal import', async () => {
     const other = tryLockRecordDirectory(there, locateImportDirectory(there, volume))
     const gc = async (isDry: boolean) => {
       const document = await runVerb(there, { verb: 'gc', isDry, forget: undefined })
@@ -203,7 +203,7 @@ onEveryStage('a journal that is moved to another node', (open) => {
     expect(await gc(false)).toEqual([])
   })
 
-  it('leaves no partial file if the export is interrupted', async () => {
+  it('an interrupted journal export leaves no partial file', async () => {
     const ending = new AbortController()
     const { files } = stage.host
     const host = {
@@ -228,7 +228,7 @@ onEveryStage('a journal that is moved to another node', (open) => {
     expect(stage.fs.readdirSync(stage.top).filter((name) => /journal|modekeep/.test(name))).toEqual([])
   })
 
-  it('replaces a file only with --force, and never anything but a file', async () => {
+  it('journal export replaces a regular file only with --force, and never a file of another type', async () => {
     stage.fs.writeFileSync(file, 'mine')
     await expect(exported()).rejects.toThrow('is there already: name another file, or replace it with --force')
     expect(stage.fs.readFileSync(file, 'utf8')).toBe('mine')
@@ -238,14 +238,14 @@ onEveryStage('a journal that is moved to another node', (open) => {
     expect(stage.fs.readdirSync(stage.top).filter((name) => name.startsWith('.'))).toEqual([])
   })
 
-  it('is refused if it exceeds stateQuota', async () => {
+  it('journal import refuses a journal that exceeds stateQuota', async () => {
     await exported()
     there.config = { ...there.config, stateQuota: 100 }
     await expect(imported()).rejects.toThrow(/has \d+ bytes, and "stateQuota" of the configuration is 100/)
     expect(state()).toEqual([])
   })
 
-  it('is exported without its damaged record, and restores by the directory', async () => {
+  it('journal export omits a damaged volume record, and the imported journal restores by directory', async () => {
     const path = `${locateVolumeRecords(stage.session(), volume).path}/record.json`
     stage.fs.writeFileSync(path, stage.fs.readFileSync(path, 'utf8').replace('2000', '2001'))
     expect(await exported()).toMatchObject({ recorded: null, source: '' })

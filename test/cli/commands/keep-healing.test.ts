@@ -53,7 +53,7 @@ describe('heal --watch', () => {
     expect(logged()).toEqual([])
   })
 
-  it('reports each action once, and checks again soon', async () => {
+  it('reports each action once, and checks the mounts again soon', async () => {
     await stage.mount('a', { source })
     const directory = stage.podDirectory('a')
     await watching(async (heal) => {
@@ -67,7 +67,7 @@ describe('heal --watch', () => {
     expect(logged()).toMatchObject([{ verb: 'heal', outcome: 'Success' }])
   })
 
-  it('logs the same failure once despite different numbers in it, and again after a successful heal', async () => {
+  it('logs a repeated failure once even if numbers in its text differ, and again after a successful heal', async () => {
     await watching(async (heal, _heal, { failed }) => {
       failed(new Error('process 12 is in the way'))
       failed(new Error('process 345 is in the way'))

@@ -62,7 +62,7 @@ describe('the logs command', () => {
     expect(await shown({ pod: 'shop/cart', last: 1 })).toEqual([unmount])
   })
 
-  it('prints the lines of the last hour, the failed ones, and the last N of these', async () => {
+  it('prints the lines of the last hour, the lines of failed calls, or the last N of these lines', async () => {
     const at = (minutes: number, outcome: string) =>
       JSON.stringify({ time: new Date(Date.now() - minutes * 60_000).toISOString(), verb: 'mount', outcome })
     const [old, failed, done, again] = [at(61, 'Failure'), at(59, 'Failure'), at(30, 'Success'), at(1, 'Failure')]
@@ -72,12 +72,12 @@ describe('the logs command', () => {
     expect(await shown({ age: 3_600_000, isFailed: true, last: 1 })).toEqual([again])
   })
 
-  it('prints the last N of very many lines without keeping all in memory', async () => {
+  it('prints the last N of very many lines without keeping all lines in memory', async () => {
     for (let n = 0; n < 3000; n++) appendLogLine(fs, file, `line ${n}`)
     expect(await shown({ last: 2 })).toEqual(['line 2998', 'line 2999'])
   })
 
-  it('follows new lines through a rotation until its reader ends', async () => {
+  it('follows new lines through a rotation until the reader closes the stream', async () => {
     appendLogLine(fs, file, 'one')
     const next: Record<string, string> = { one: 'two', two: 'three' }
     const more = (line: string) => next[line] && appendLogLine(fs, file, next[line], 1)

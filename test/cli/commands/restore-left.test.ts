@@ -37,7 +37,7 @@ onEveryStage('a restore that skips inodes that users changed', (open) => {
     ((await runVerb(stage.session(), { verb: 'status', metrics: undefined })) as StatusDocument).volumes
   const groupsNow = () => groups(listTree(stage.fs, directory))
 
-  it('keeps the path and the remaining records, prints the next step, and --force completes it', async () => {
+  it('a restore that skips changed inodes keeps the remaining records and prints the next step, and --force completes it', async () => {
     volume = await apply()
     stage.fs.chmodSync(`${directory}/test1`, 0o600)
     for (const changed of [6, 0]) {
@@ -53,7 +53,7 @@ onEveryStage('a restore that skips inodes that users changed', (open) => {
     expect(await volumes()).toEqual([])
   })
 
-  it("ends by gc --forget, which leaves the users' changes", async () => {
+  it("gc --forget removes the remaining records of a partial restore and keeps the users' changes", async () => {
     volume = await apply()
     await expect(gc(volume)).rejects.toThrow(`put it back with "modekeep restore ${volume}"`)
     stage.fs.chmodSync(`${directory}/test1`, 0o600)
@@ -63,7 +63,7 @@ onEveryStage('a restore that skips inodes that users changed', (open) => {
     expect(groupsNow()).toMatchObject({ test1: 2000, test2: 0 })
   })
 
-  it('at an unmount delays neither the unmount nor the next pod, which walks and unmounts as the first', async () => {
+  it('a partial restore at an unmount delays neither that unmount nor the next pod, which walks and unmounts as the first pod did', async () => {
     const asked = { source: directory, ownership: 'walk', restoreOnUnmount: 'true', 'kubernetes.io/fsGroup': '2000' }
     for (let pod = 0; pod < 2; pod++) {
       await stage.mount('a', asked)
@@ -76,7 +76,7 @@ onEveryStage('a restore that skips inodes that users changed', (open) => {
     }
   })
 
-  it('permits a mapping like a volume that was never walked', async () => {
+  it('a partly restored volume permits an id mapping like a volume that was never walked', async () => {
     volume = await apply()
     stage.fs.chmodSync(`${directory}/test1`, 0o600)
     await restore()
@@ -84,7 +84,7 @@ onEveryStage('a restore that skips inodes that users changed', (open) => {
     expect(stage.layers('a')).toHaveLength(1)
   })
 
-  it('prints no warning for deleted inodes, whose records gc removes', async () => {
+  it('a restore prints no warning for deleted inodes, and gc removes their records', async () => {
     volume = await apply()
     stage.fs.rmSync(`${directory}/test1`)
     expect(await restore()).toMatchObject({ outcome: 'restored', next: null })
@@ -95,7 +95,7 @@ onEveryStage('a restore that skips inodes that users changed', (open) => {
 })
 
 onKernelStages('a restore that the kernel rejects for one inode', (open) => {
-  it('is unfinished and prints only the remedy for that reason', async () => {
+  it('a restore that the kernel rejects for one inode is unfinished, and prints only the remedy for that reason', async () => {
     const stage = open()
     const directory = `${stage.top}/volumes/data`
     makeTree(stage.fs, directory, [...SIX_FILES])

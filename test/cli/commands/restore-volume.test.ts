@@ -32,7 +32,7 @@ onEveryStage('a restore by volume, dry or forced', (open) => {
   const now = () => listTree(stage.fs, directory)
   const same = () => ({ ...modes(now()), groups: groups(now()) })
 
-  it('dry, changes nothing and reports what the restore then does', async () => {
+  it('a dry run of restore changes nothing and reports the changes that the restore then makes', async () => {
     const original = same()
     const volume = await apply()
     stage.fs.chmodSync(`${directory}/test1`, 0o600)
@@ -54,14 +54,14 @@ onEveryStage('a restore by volume, dry or forced', (open) => {
     expect(await restore({ isDry: true })).toMatchObject({ report: { changed: 0 }, differences: [] })
   })
 
-  it('by volume name, finds the volume at its recorded path', async () => {
+  it('a restore by volume name finds the volume at the recorded path', async () => {
     const before = same()
     const volume = await apply()
     expect(await restore({ volume })).toMatchObject({ outcome: 'restored', directory, volume })
     expect(same()).toEqual(before)
   })
 
-  it('by volume name, refuses another directory at the recorded path', async () => {
+  it('a restore by volume name refuses another directory at the recorded path', async () => {
     const volume = await apply()
     stage.fs.renameSync(directory, `${directory}-away`)
     makeTree(stage.fs, directory, SIX_FILES)
@@ -71,7 +71,7 @@ onEveryStage('a restore by volume, dry or forced', (open) => {
     await expect(restore({ volume: '1.2-3-4' })).rejects.toThrow('nothing is recorded of volume 1.2-3-4')
   })
 
-  it('is refused while a pod uses the volume, with and without --force, and a dry run reports it', async () => {
+  it('a restore is refused while a pod uses the volume, also with --force, and a dry run reports the refusal', async () => {
     const options = { source: directory, ownership: 'walk', 'kubernetes.io/fsGroup': '2000' }
     await stage.mount('a', { ...options, 'kubernetes.io/pod.name': 'cart', 'kubernetes.io/pod.namespace': 'shop' })
     const before = now()
@@ -81,7 +81,7 @@ onEveryStage('a restore by volume, dry or forced', (open) => {
     expect(now()).toEqual(before)
   })
 
-  it("is refused while a pod maps the group, and is completed by volume name after that pod's end", async () => {
+  it('a restore is refused while a pod maps the group, and succeeds by volume name after that pod has ended', async () => {
     const before = same()
     const volume = await apply()
     await stage.mount('a', { source: directory, ownership: 'idmap', 'kubernetes.io/fsGroup': '3000' })
@@ -91,7 +91,7 @@ onEveryStage('a restore by volume, dry or forced', (open) => {
     expect(same()).toEqual(before)
   })
 
-  it("forced, undoes users' changes, but does not return a privilege that a user removed", async () => {
+  it("a forced restore undoes users' changes, but does not return a privilege that a user removed", async () => {
     const before = same()
     await apply()
     stage.fs.chmodSync(`${directory}/test1`, 0o600)
@@ -107,7 +107,7 @@ onEveryStage('a restore by volume, dry or forced', (open) => {
     expect(same()).toEqual({ ...before, suid: '0755' })
   })
 
-  it('forced, returns a set-uid bit that no user removed', async () => {
+  it('a forced restore returns a set-uid bit that no user removed', async () => {
     const before = same()
     await apply()
     stage.fs.chmodSync(`${directory}/suid`, 0o4711)
@@ -141,7 +141,7 @@ onKernelStages('a forced restore', (open) => {
       isForced: true,
     }) as Promise<RestoreDocument>
 
-  it('returns ACLs that were added, changed or removed since', async () => {
+  it('a forced restore returns ACLs that users added, changed or removed after the walk', async () => {
     const before = ['plain', 'listed'].map((name) => attributes(`${directory}/${name}`))
     await runVerb(stage.session(), { verb: 'apply', directory, fsGroup })
     setAttributes(directory, { plain: { 'system.posix_acl_access': acl('u::rw-,u:1000:rw-,g::r--,m::rw-,o::---') } })
@@ -154,7 +154,7 @@ onKernelStages('a forced restore', (open) => {
     expect(groups(listTree(stage.fs, directory))).toMatchObject({ plain: 0, listed: 0 })
   })
 
-  it('sets no capability on changed content, and removes none that was added since', async () => {
+  it('a forced restore sets no capability on changed content, and removes no capability that was added after the walk', async () => {
     await runVerb(stage.session(), { verb: 'apply', directory, fsGroup })
     stage.fs.writeFileSync(`${directory}/able`, 'other content')
     setAttributes(directory, { given: { 'security.capability': NET_RAW } })

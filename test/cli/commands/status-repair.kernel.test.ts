@@ -26,7 +26,7 @@ describe.skipIf(cannot !== '')(addSkipReason('the next steps of status', cannot)
     return { document, lines, next: lines.slice(lines.indexOf('next') + 1).join('\n') }
   }
 
-  it('do not advise heal for a mount whose source is deleted, and the line of the mount has the remedy', async () => {
+  it('status does not advise heal for a mount whose source is deleted, and prints the remedy in the line of the mount', async () => {
     await stage.mount('a', { source, ownership: 'none' })
     fs.renameSync(source, `${source}.away`)
     const { document, next } = await steps()
@@ -37,7 +37,7 @@ describe.skipIf(cannot !== '')(addSkipReason('the next steps of status', cannot)
     fs.renameSync(`${source}.away`, source)
   })
 
-  it('do not advise heal for a mapped mount of a pod with a user namespace if no plugin runs', async () => {
+  it('status does not advise heal for a mapped mount of a pod with a user namespace if no NRI plugin runs', async () => {
     await stage.mount('a', { source, ownership: 'idmap', 'kubernetes.io/fsGroup': '2000' })
     const podDirectory = stage.podDirectory('a').replace(/\/volumes\/.*$/, '')
     fs.writeFileSync(`${podDirectory}/userns`, '{}')
@@ -48,7 +48,7 @@ describe.skipIf(cannot !== '')(addSkipReason('the next steps of status', cannot)
     expect(next).not.toContain('"modekeep heal" repairs')
   })
 
-  it('advise heal for a missing mount, next to a mount that heal cannot repair', async () => {
+  it('status advises heal for a missing mount next to a mount that heal cannot repair', async () => {
     await stage.mount('a', { source, ownership: 'none' })
     const other = `${stage.top}/volumes/other`
     makeTree(stage.fs, other, SIX_FILES)

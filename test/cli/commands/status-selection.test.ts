@@ -40,13 +40,13 @@ onEveryStage('status with a selection', (open) => {
     )) as StatusDocument
   const pods = async (...argv: string[]) => (await status(...argv)).mounts.map(({ pod }) => pod)
 
-  it('shows a namespace', async () => {
+  it('status with a namespace shows only the mounts of that namespace', async () => {
     expect(await pods()).toEqual(['shop/cart-0', 'shop/till', 'bank/cart-0'])
     expect(await pods('-n', 'shop')).toEqual(['shop/cart-0', 'shop/till'])
     expect(await pods('-n', 'sho')).toEqual([])
   })
 
-  it('shows a pod with its volume, by NAMESPACE/NAME, by name or by UID', async () => {
+  it('status with a pod shows that pod and its volume, by NAMESPACE/NAME, by name or by UID', async () => {
     const found = await status('shop/cart-0')
     expect(found.mounts.map(({ pod, source }) => [pod, source])).toEqual([['shop/cart-0', sources[0]]])
     expect(found.volumes.map(({ source }) => source)).toEqual([sources[0]])
@@ -54,7 +54,7 @@ onEveryStage('status with a selection', (open) => {
     expect(await pods('cart-0', '-n', 'bank')).toEqual(['bank/cart-0'])
   })
 
-  it('shows the containers of the selected pod', async () => {
+  it('status with a pod shows the containers of that pod', async () => {
     const record = (container: string, namespace: string, name: string) =>
       containerRecords.write(stage.session(), {
         container,
@@ -79,7 +79,7 @@ onEveryStage('status with a selection', (open) => {
     expect((await status('shop/web')).containers).toMatchObject([{ onDisk: 500, group: 2000, state: 'mapped' }])
   })
 
-  it('shows a mount, or a volume by the beginning of its name', async () => {
+  it('status shows one mount by directory, or one volume by the beginning of its name', async () => {
     const [, second] = (await status()).mounts
     if (second === undefined) throw new Error('nothing is mounted')
     expect(await pods(second.directory)).toEqual(['shop/till'])
@@ -92,7 +92,7 @@ onEveryStage('status with a selection', (open) => {
     )
   })
 
-  it('is refused if nothing matches', async () => {
+  it('status is refused if nothing matches the selection', async () => {
     for (const word of ['shop/none', 'none', '/none', 'dead-beef']) {
       await expect(status(word)).rejects.toThrow(
         `nothing of "${word}" is mounted or recorded on this node: "modekeep status" lists what is`,
@@ -101,7 +101,7 @@ onEveryStage('status with a selection', (open) => {
   })
 })
 
-it('with --watch refreshes until its reader ends, and prints only changes if stdout is no terminal', async () => {
+it('status --watch refreshes until the reader closes stdout, and prints only changes if stdout is no terminal', async () => {
   const found = [{ at: 1 }, { at: 1 }, { at: 2 }]
   const shown: unknown[] = []
   let looks = 0

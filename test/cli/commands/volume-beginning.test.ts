@@ -31,7 +31,7 @@ onEveryStage('a volume named by the beginning of its name', (open) => {
     return volume.slice(0, length + 1)
   }
 
-  it('is found by restore', async () => {
+  it('restore finds a volume by the beginning of its name', async () => {
     const [one, other] = [await walked('one'), await walked('other')]
     const word = short(one.volume, other.volume)
     expect(word.length).toBeLessThan(one.volume.length)
@@ -42,7 +42,7 @@ onEveryStage('a volume named by the beginning of its name', (open) => {
     expect(left).toEqual(new Set([2000]))
   })
 
-  it('is found by journal export and gc --forget', async () => {
+  it('journal export and gc --forget find a volume by the beginning of its name', async () => {
     const [one, other] = [await walked('one'), await walked('other')]
     const word = short(one.volume, other.volume)
     const exported = (await call('journal', 'export', word, '--output', `${stage.top}/file`)) as JournalDocument
@@ -52,7 +52,7 @@ onEveryStage('a volume named by the beginning of its name', (open) => {
     expect(items).toContainEqual(expect.objectContaining({ kind: 'volume', name: one.volume, action: 'removed' }))
   })
 
-  it('is refused if several volumes begin so, and the message names each', async () => {
+  it('the beginning of several volume names is refused, and the message names each of these volumes', async () => {
     const [one, other] = [await walked('one'), await walked('other')]
     const word = short(one.volume, other.volume).slice(0, -1)
     const both = new RegExp(
@@ -65,7 +65,7 @@ onEveryStage('a volume named by the beginning of its name', (open) => {
     expect(left).toEqual(new Set([2000]))
   })
 
-  it('is not confused with a directory of that name', async () => {
+  it('the beginning of a volume name that is also a directory is refused, and the message has both unambiguous forms', async () => {
     const { volume } = await walked('one')
     const word = volume.slice(0, volume.indexOf('-') + 1)
     makeTree(stage.fs, `${stage.top}/${word}`, SIX_FILES)
@@ -76,7 +76,7 @@ onEveryStage('a volume named by the beginning of its name', (open) => {
     expect(await call('restore', volume)).toMatchObject({ outcome: 'restored', volume })
   })
 
-  it('is taken for a directory if no volume begins so', async () => {
+  it('an operand that is not the beginning of a volume name is taken for a directory', async () => {
     makeTree(stage.fs, `${stage.top}/fade`, SIX_FILES)
     expect(await call('restore', 'fade')).toMatchObject({ directory: `${stage.top}/fade` })
     await expect(call('restore', 'facade')).rejects.toThrow(`directory "${stage.top}/facade" does not exist`)

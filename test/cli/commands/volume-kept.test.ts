@@ -48,7 +48,7 @@ const restore = (target: { volume: string } | { directory: string }) =>
 onEveryStage('a volume that can be restored', (open) => {
   beforeEach(() => walk(open))
 
-  it('is kept by gc after its parent directory was moved away, as it may return', async () => {
+  it('gc keeps a restorable volume after its parent directory was moved away, because the directory may return', async () => {
     stage.fs.renameSync(source, `${source}-away`)
     expect(await gc()).toEqual([expect.stringMatching(/^volume kept: .* is missing: .* --forget /)])
     stage.fs.renameSync(`${source}-away`, source)
@@ -56,7 +56,7 @@ onEveryStage('a volume that can be restored', (open) => {
     expect(groups(listTree(stage.fs, `${source}/..one/part`))).toEqual(original)
   })
 
-  it('is kept and reported by gc if its record is damaged, and is restored by its directory', async () => {
+  it('gc keeps and reports a restorable volume with a damaged record, and a restore by directory succeeds', async () => {
     const volume = only()
     const record = `${place()}/record.json`
     stage.fs.writeFileSync(record, stage.fs.readFileSync(record, 'utf8').replace('2000', '2001'))
@@ -71,7 +71,7 @@ onEveryStage('a volume that can be restored', (open) => {
     expect(groups(listTree(stage.fs, `${source}/..one/part`))).toEqual(original)
   })
 
-  it('is not confused with foreign files in the state directory, which stay', async () => {
+  it('gc keeps foreign files in the state directory and takes none for a volume', async () => {
     const volumes = `${stage.config.stateDir}/ownership`
     stage.fs.writeFileSync(`${volumes}/notes`, '')
     stage.fs.mkdirSync(`${volumes}/lost+found`)
@@ -93,7 +93,7 @@ onEveryStage('a volume that can be restored', (open) => {
     expect(stage.fs.existsSync(`${stage.config.stateDir}/mounts/%2Fx/notes`)).toBe(true)
   })
 
-  it('is not restored in another directory that replaced it meanwhile', async () => {
+  it('a restore refuses another directory that has replaced the volume', async () => {
     const opened = openByHand(stage.session(), `${source}/..one`, { set: 0, clear: 0 }, only())
     await expect(opened).rejects.toThrow('was exchanged')
   })
@@ -102,7 +102,7 @@ onEveryStage('a volume that can be restored', (open) => {
 onKernelStages('a volume that a mount still shows', (open) => {
   beforeEach(() => walk(open))
 
-  it('is kept by gc after an atomic update removed its name, and is restored by its volume name', async () => {
+  it('gc keeps a mounted volume after an atomic update removed its name, and a restore by volume name succeeds', async () => {
     const elsewhere = `${stage.top}/elsewhere`
     stage.fs.mkdirSync(elsewhere)
     execFileSync('mount', ['--bind', `${source}/..one/part`, elsewhere])
@@ -141,15 +141,18 @@ describe.skipIf(cannotMountWith() !== '')(addSkipReason('the volume of an NFS se
     return findVolumePath({ ...session, host: { ...session.host, mounts: { ...session.host.mounts, table } } }, volume)
   }
 
-  it('is found by its source, for any NFS version that the kernel names', async () => {
+  it('an NFS volume is found by its source, for any NFS version that the kernel names', async () => {
     expect(await Promise.all(['nfs', 'nfs4'].map(find))).toEqual([directory, directory])
   })
 
-  it.each(['tmpfs', 'fuse.sshfs'])('is not confused with a %s that was given its name', async (fsType) => {
-    await expect(find(fsType)).rejects.toThrow(`${export_} is not mounted: mount it, then call this again`)
-  })
+  it.each(['tmpfs', 'fuse.sshfs'])(
+    'an NFS volume is not confused with a %s that has the same source name',
+    async (fsType) => {
+      await expect(find(fsType)).rejects.toThrow(`${export_} is not mounted: mount it, then call this again`)
+    },
+  )
 
-  it('is not confused with a mount on top of it', async () => {
+  it('an NFS volume is not confused with another mount on top of it', async () => {
     execFileSync('mount', ['-t', 'tmpfs', 'other', directory])
     try {
       await expect(find('nfs4')).rejects.toThrow(`${export_} is not mounted: mount it, then call this again`)

@@ -16,7 +16,7 @@ function look(sockets: string[], mode: number | undefined) {
 }
 
 describe('doctor, for /dev/fuse of the device plugin,', () => {
-  it.each([0o600, 0o660, 0o664, 0o000])('warns of mode %o, with which only root can open it', (mode) => {
+  it.each([0o600, 0o660, 0o664, 0o000])('warns of mode %o, with which only root can open /dev/fuse', (mode) => {
     expect(look(['kubelet.sock', SOCKET], mode)).toEqual([
       {
         level: 'warning',
@@ -26,7 +26,7 @@ describe('doctor, for /dev/fuse of the device plugin,', () => {
     ])
   })
 
-  it('reports ok if every user may read and write it', () => {
+  it('reports ok if every user may read and write /dev/fuse', () => {
     expect(look([SOCKET], 0o666)).toMatchObject([{ level: 'ok' }])
   })
 

@@ -43,11 +43,11 @@ describe('doctor, for the kernel,', () => {
     [missing('fchmodat2'), 'warning', 'use Linux 6.6 or newer', '5.19.0-50-generic'],
     [missing('fchmodat2'), 'warning', 'not in a container with a filter of system calls', '6.6.1'],
     [missing('fchmodat2'), 'warning', 'not in a container with a filter of system calls', '7.0.0-rc1'],
-  ])('without %j is a %s: %s', (feature, level, remedy, release = '4.19.0') => {
+  ])('reports a kernel without %j as a %s: %s', (feature, level, remedy, release = '4.19.0') => {
     expect([...checkKernel([feature], release)]).toMatchObject([{ level, remedy: expect.stringContaining(remedy) }])
   })
 
-  it('reports all working features in one line', () => {
+  it('reports all working kernel features in one line', () => {
     const features: Feature[] = [
       { name: 'open_tree', works: true, detail: '' },
       { name: 'fsopen', works: true, detail: '' },
@@ -57,7 +57,7 @@ describe('doctor, for the kernel,', () => {
     ])
   })
 
-  it('reports a fault if a system call differs from Node', () => {
+  it('reports a fault if the result of a system call differs from that of Node', () => {
     const tests = [
       { name: 'statx', difference: '' },
       { name: 'getdents64', difference: 'a name is missing' },
@@ -67,7 +67,7 @@ describe('doctor, for the kernel,', () => {
 })
 
 describe('doctor, for the node,', () => {
-  it('checks the helpers of allowed volume types, and names how to install a missing one', () => {
+  it('checks the helper programs of allowed volume types, and prints how to install a missing program', () => {
     const { config } = memoryStage()
     expect([...checkHelperPrograms(diagnosis, config)]).toMatchObject([{ level: 'ok' }])
     const allowed = { ...config, allow: [{ fsTypes: ['bind', 'nfs'] }, { fsTypes: ['fuse.sshfs'] }] }
@@ -88,7 +88,7 @@ describe('doctor, for the node,', () => {
     [{ bytes: 1024 * MIB, inodes: 500 }, 'warning'],
     [{ bytes: MIB, inodes: 1_000_000 }, 'fault'],
     [{ bytes: 1024 * MIB, inodes: 3 }, 'fault'],
-  ])('with free space %j is %s', (space, level) => {
+  ])('reports free space %j as %s', (space, level) => {
     const { host, top } = memoryStage()
     expect([...checkFreeSpace(host, { ...diagnosis, space: () => space }, `${top}/state`)]).toMatchObject([{ level }])
   })
@@ -142,7 +142,7 @@ describe('doctor, for the node,', () => {
     expect(await found(17 * MIB)).toEqual([])
   })
 
-  it('continues with the other checks if one throws', async () => {
+  it('continues with the other checks if one check throws', async () => {
     const stage = memoryStage()
     const broken = {
       ...diagnosis,

@@ -41,7 +41,7 @@ describe('doctor, for kubelet,', () => {
     expect(look({}).found).toMatchObject([{ level: 'warning', text: 'no kubelet runs here' }])
   })
 
-  it('reports a fault if the configuration of kubelet cannot be read, because its directory is unknown', () => {
+  it('reports a fault if the configuration of kubelet cannot be read, because the plugin directory is then unknown', () => {
     expect(look({ argv: 'kubelet\0--config=/c\0' }).found).toMatchObject([
       { level: 'fault', text: expect.stringContaining('kubelet (process 7): cannot read its configuration /c') },
     ])

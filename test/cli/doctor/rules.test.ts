@@ -111,7 +111,7 @@ describe('doctor, for the rules of the configuration,', () => {
     expect(faults).toEqual([])
   })
 
-  it('reports nothing else for the default rules', () => {
+  it('reports no warning for the default rules, and one warning for an empty list of rules', () => {
     expect(warnings(...DEFAULT_RULES)).toEqual([])
     expect(warnings()).toEqual(['no rule allows anything: every mount is refused'])
   })

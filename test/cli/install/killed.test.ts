@@ -67,7 +67,7 @@ describe.each([
     effects: 5,
   },
 ])('$title that is killed', ({ before, argv, allowed, effects }) => {
-  it('leaves the old or the new driver complete, and the next run completes normally', async () => {
+  it('a killed install or uninstall leaves a complete driver or none, and the next run succeeds', async () => {
     const undisturbed = worldWith(before)
     await run(undisturbed, argv)
     const count = undisturbed.actions.length
@@ -86,7 +86,7 @@ describe.each([
   })
 })
 
-it('an install of the present version changes nothing', async () => {
+it('an install of the installed version changes nothing', async () => {
   const world = worldWith()
   await run(world, INSTALL)
   const count = world.actions.length

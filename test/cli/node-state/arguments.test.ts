@@ -3,7 +3,7 @@ import { parseKubeletArguments, parsePluginDir } from '../../../src/cli/node-sta
 
 const NONE = { pluginDir: undefined, config: undefined, configDir: undefined }
 
-describe('the command line', () => {
+describe('recognition of kubelet', () => {
   it.each([
     ['/usr/bin/kubelet', [], { kind: 'kubelet', ...NONE }],
     ['kubelet', ['--volume-plugin-dir=/p', '--v=4'], { kind: 'kubelet', ...NONE, pluginDir: '/p' }],
@@ -15,7 +15,7 @@ describe('the command line', () => {
     ['/usr/local/bin/k3s', ['agent', '--kubelet-arg', '--config=/c'], { kind: 'k3s', ...NONE, config: '/c' }],
     ['/usr/local/bin/k3s server', [], { kind: 'k3s', ...NONE }],
     ['rke2-agent', [], { kind: 'rke2', ...NONE }],
-  ])('%s %j is recognized as a kubelet', (program, args, found) => {
+  ])('the process %s with arguments %j is recognized as a kubelet', (program, args, found) => {
     expect(parseKubeletArguments([program, ...args])).toEqual(found)
   })
 
@@ -26,7 +26,7 @@ describe('the command line', () => {
     ['bash', ['kubelet']],
     ['/opt/kubelet-helper', []],
     ['', []],
-  ])('%s %j is not recognized as a kubelet', (program, args) => {
+  ])('the process %s with arguments %j is not recognized as a kubelet', (program, args) => {
     expect(parseKubeletArguments([program, ...args])).toBeUndefined()
   })
 
@@ -39,7 +39,7 @@ describe('the command line', () => {
     ['myvolumePluginDir: /no\n', undefined],
     ['volumePluginDir: /a\r\nvolumePluginDir: /b\r\n', '/b'],
     ['', undefined],
-  ])('%j has the plugin directory', (text, directory) => {
+  ])('the configuration text %j has the expected plugin directory', (text, directory) => {
     expect(parsePluginDir(text)).toBe(directory)
   })
 })

@@ -92,7 +92,7 @@ describe('kubelet discovery', () => {
     ])
   })
 
-  it('finds none if no process is visible', () => {
+  it('finds no kubelet if no process is visible', () => {
     expect(found({})).toEqual([])
   })
 })

@@ -82,22 +82,22 @@ describe.skipIf(!has('bash'))(withProgram('bash', 'bash'), () => {
       .sort()
   }
 
-  it.each(CASES)('%j offers %j', (words, offered) => {
+  it.each(CASES)('bash completion of %j offers %j', (words, offered) => {
     expect(complete(words)).toEqual(offered)
   })
 
-  it('offers every verb, and after a verb all its options', () => {
+  it('bash completion offers every verb, and after a verb all its options', () => {
     expect(complete([''])).toEqual(expect.arrayContaining(OPERATOR_VERB_NAMES))
     const logs = ['--failed', '--follow', '--help', '--json', '--lines', '--pod', '--since', '-f', '-h', '-n']
     expect(complete(['logs', '-'])).toEqual(logs)
   })
 
-  it('completes a value after "=", which bash splits into a word of its own', () => {
+  it('bash completion completes a value after "=", which bash splits into a separate word', () => {
     expect(complete(['plan', '--fs-group-change-policy', '=', 'Al'])).toEqual(['Always'])
     expect(complete(['plan', '--fs-group-change-policy', '='])).toEqual(['Always', 'OnRootMismatch'])
   })
 
-  it('offers nothing for values that it cannot know', () => {
+  it('bash completion offers nothing for a value without known candidates', () => {
     expect(complete(['plan', '--fsgroup', ''])).toEqual([])
     expect(complete(['status', ''])).toEqual([])
     expect(complete(['nothing', ''])).toEqual([])
@@ -115,11 +115,11 @@ describe.skipIf(!has('fish'))(withProgram('fish', 'fish'), () => {
       .sort()
   }
 
-  it.each(CASES)('%j offers %j', (words, offered) => {
+  it.each(CASES)('fish completion of %j offers %j', (words, offered) => {
     expect(complete(words)).toEqual(offered)
   })
 
-  it('offers every verb, and after a verb all its options', () => {
+  it('fish completion offers every verb, and after a verb all its options', () => {
     expect(complete([''])).toEqual([...OPERATOR_VERB_NAMES].sort())
     const logs = ['--failed', '--follow', '--help', '--json', '--lines', '--pod', '--since']
     expect(complete(['logs', '--'])).toEqual(logs)
@@ -141,7 +141,7 @@ describe.skipIf(!has('zsh'))(withProgram('zsh', 'zsh'), () => {
     return run('zsh', ['-f', '-c', script, 'zsh', words.join(' '), offered])
   }
 
-  it('is a script that zsh can parse', () => {
+  it('the zsh completion is a script that zsh can parse', () => {
     run('zsh', ['-f', '-n', '_modekeep'])
   })
 
@@ -154,7 +154,7 @@ describe.skipIf(!has('zsh'))(withProgram('zsh', 'zsh'), () => {
     [['journal', 'im'], 'import'],
     [['journal', 'import', 'data-f'], 'data-file'],
     [['restore', 'data-t'], 'data-two'],
-  ])('%j offers %s', (words, offered) => {
+  ])('zsh completion of %j offers %s', (words, offered) => {
     expect(complete(words, offered)).toContain(offered)
   })
 })

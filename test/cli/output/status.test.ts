@@ -83,7 +83,7 @@ describe('the advice of status', () => {
     expect(lines).toEqual([expect.stringMatching(/do not have nosuid, nodev, noexec of .*start "modekeep nri"/)])
   })
 
-  it('is restore by volume name for an incomplete volume, and doctor for unreadable records', () => {
+  it('names restore with the volume name for an incomplete volume, and doctor for unreadable records', () => {
     expect(next([], [{ ...volume, restorePending: true, mounts: 0 }])[0]).toContain('"modekeep restore v"')
     expect(next([], [{ ...volume, complete: false }])[0]).toContain('"modekeep restore v"')
     expect(next([], [{ ...volume, complete: false, left: 2 }])[0]).toContain('"modekeep restore v --force"')
@@ -93,7 +93,7 @@ describe('the advice of status', () => {
 })
 
 describe('the text of status', () => {
-  it('names mounts without a record, and volumes whose root others changed', () => {
+  it('names mounts without a record, and volumes whose root a user changed', () => {
     const unrecorded = [{ directory: '/pods/2/volumes/modekeep~fs/v', reason: 'it is mounted without a record' }]
     const changed = { ...volume, changed: 'a user changed its root' }
     const lines = formatStatus(

@@ -174,13 +174,16 @@ const tooLong = (text: string, width: number) =>
   text.split('\n').filter((line) => line.length > width && /\S \S/.test(line.replaceAll(/"[^"]*"/g, 'quoted')))
 
 describe.each(WIDTHS)('on a terminal of %i columns', (width) => {
-  it.each(DOCUMENTS.map((document) => [document.verb, document] as const))('the text of %s fits', (_, document) => {
-    const text = formatOutputLines(getDocumentVerb(document).lines(document, { width }), false, width)
-    expect(text.split('\n').length).toBeGreaterThan(2)
-    expect(tooLong(text, width)).toEqual([])
-  })
+  it.each(DOCUMENTS.map((document) => [document.verb, document] as const))(
+    'the text of %s fits the terminal',
+    (_, document) => {
+      const text = formatOutputLines(getDocumentVerb(document).lines(document, { width }), false, width)
+      expect(text.split('\n').length).toBeGreaterThan(2)
+      expect(tooLong(text, width)).toEqual([])
+    },
+  )
 
-  it('the tables of status fit with long values', () => {
+  it('the tables of status fit the terminal even with long values', () => {
     const lines = formatOutputLines(
       statusVerb.lines({ ...whole, unrecorded: [], unreadable: [] }, { width }),
       false,
@@ -189,7 +192,7 @@ describe.each(WIDTHS)('on a terminal of %i columns', (width) => {
     expect(lines.filter((line) => line.length > width)).toEqual([])
   })
 
-  it('the log fits', () => {
+  it('the lines of the log fit the terminal', () => {
     const entry = {
       time: '2026-01-01T00:00:00.000Z',
       level: 'error',
@@ -209,7 +212,7 @@ describe('the tables of status', () => {
       false,
     ).split('\n')
 
-  it('have fewer columns at 60, and cut nothing at 200 or if stdout is no terminal', () => {
+  it('have fewer columns on a terminal of 60, and cut no value on one of 200 or if stdout is no terminal', () => {
     expect(lines(60)[0]).toMatch(/^pod +source +group +state$/)
     expect(lines(80)[0]).toMatch(/^pod +source +group +ownership +age +state$/)
     for (const width of [200, undefined]) expect(lines(width).join('\n')).not.toContain('…')
@@ -234,12 +237,12 @@ describe('the tables of status', () => {
 })
 
 describe('the other forms of status', () => {
-  it('-o name prints each name once', () => {
+  it('status -o name prints each name once', () => {
     const command = { verb: 'status', metrics: undefined, form: 'name' } as const
     expect(statusVerb.lines(whole, { command })).toEqual([DIRECTORY, ...whole.volumes.map((one) => one.volume)])
   })
 
-  it('-o yaml equals the JSON, without control characters', () => {
+  it('status -o yaml has the same data as the JSON, without control characters', () => {
     const hostile = { ...whole, mounts: [{ ...mount, source: '/srv/\x1b[31m\u202e: "\n- x', pod: 'yes' }] }
     const text = formatYamlDocument(hostile)
     expect(text).toMatch(/^apiVersion: "modekeep\/v1"\nkind: "Status"\nmounts:\n {2}- directory: /)
@@ -268,7 +271,7 @@ describe('a line that is too long', () => {
   })
 })
 
-it('a screen overwrites the previous one, and counts the lines that do not fit', () => {
+it('a screen of status --watch overwrites the previous screen, and counts the lines that do not fit', () => {
   expect(formatTerminalScreen('a\nb\n', 4)).toBe('\x1b[Ha\x1b[K\nb\x1b[K\n\x1b[J')
   expect(formatTerminalScreen('a\nb\nc\nd\n', 4)).toBe('\x1b[Ha\x1b[K\nb\x1b[K\n… 2 more lines\x1b[K\n\x1b[J')
 })

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { readMeasured } from '../../bench/command.ts'
 
-it("a measured cost is read from the last line, in milliseconds and KiB, and the rest is the command's output", () => {
+it('a measured cost is read from the last line of the output, in milliseconds and KiB', () => {
   const cost = { wall: 2.5, user: 1, system: 0.5, memory: 43_000 }
   expect(readMeasured('{"status":"Success"}\n2500000 1000000 500000 43000\n')).toEqual({
     cost,

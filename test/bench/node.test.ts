@@ -7,7 +7,7 @@ const measured = (call: NodeMeasurement['call'], few: number[], many: number[]):
   { call, mounts: 5000, milliseconds: many },
 ]
 
-it('the table compares medians of a full and a small node, and only promised values are "met" or "not met"', () => {
+it('the benchmark table compares medians of a full and a small node, and only promised values are "met" or "not met"', () => {
   const lines = nodeTable([
     ...measured('repeated mount', [40, 50, 60], [1, 65, 9000]),
     ...measured('unmount', [40], [60]),

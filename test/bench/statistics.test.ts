@@ -15,11 +15,11 @@ describe('a median', () => {
   })
 })
 
-it('the order of every second round is reversed', () => {
+it('the benchmark reverses the order of every second round', () => {
   expect([0, 1, 2].map((round) => inOrder(['a', 'b', 'c'], round).join(''))).toEqual(['abc', 'cba', 'abc'])
 })
 
-it('a duration has a unit and about three digits', () => {
+it('a printed duration has a unit and about three digits', () => {
   expect([0.5, 42.14, 999, 1000, 12_340].map(duration)).toEqual(['0.50 ms', '42.1 ms', '999 ms', '1.00 s', '12.3 s'])
 })
 
@@ -28,7 +28,7 @@ const TABLE = [
   ['a name', '1.00 s', '2'],
 ]
 
-it('the columns of a table are aligned', () => {
+it('the columns of a printed table are aligned', () => {
   expect(aligned(TABLE)).toEqual(['files       10  1,000', 'a name  1.00 s      2'])
 })
 

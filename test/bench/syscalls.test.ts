@@ -16,14 +16,14 @@ it('the counts of strace are read with and without errors, without the calls of 
   expect(total(readCounts(TABLE))).toBe(18)
 })
 
-it('every call that is made more or less often is listed', () => {
+it('every system call that is made more or less often is listed', () => {
   expect(differences({ openat: 12, statx: 6 }, { openat: 12, statx: 7, read: 1 })).toEqual([
     'read: 0, 1',
     'statx: 6, 7',
   ])
 })
 
-it('a call that only a minority of the runs made, or did not make, does not count', () => {
+it('a system call that only a minority of the runs made, or did not make, does not count', () => {
   const runs = [
     { openat: 3, munmap: 42, sched_getparam: 1 },
     { openat: 3, munmap: 43, mmap: 7 },

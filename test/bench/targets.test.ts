@@ -25,7 +25,7 @@ function row(results: Results, words: string): string[] {
   return found
 }
 
-it('a ratio compares medians of the same tree', () => {
+it('the ratio of a target compares medians of the same tree', () => {
   const { measurements } = measured([
     ['first walk', 'kubelet', [100, 300, 200]],
     ['first walk', 'modekeep keep', [90, 100, 5000]],

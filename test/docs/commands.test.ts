@@ -66,7 +66,7 @@ describe('a command in a page', () => {
     expect(TYPED.filter((typed) => !isRun(typed) && reasonOf(typed) === undefined)).toEqual([])
   })
 
-  it('in the lists of run and skipped commands is still in a page', () => {
+  it('that is listed as run or skipped is still in a page', () => {
     expect(RUN.filter((pattern) => !TYPED.some(({ command }) => pattern.test(command)))).toEqual([])
     expect(NOT_RUN.filter(([pattern]) => !TYPED.some(({ command }) => pattern.test(command)))).toEqual([])
   })

@@ -51,11 +51,11 @@ const MAKING = {
 } as Partial<MountContext> as MountContext
 
 describe('the table of files to change', () => {
-  it('is parsed', () => {
+  it('has rows that the test can parse', () => {
     expect(rows.map(({ what }) => what)).toEqual(expect.arrayContaining(['an option of a pod', 'a message']))
   })
 
-  it.each(rows)('names for $what at most four files, and they exist', ({ files }) => {
+  it.each(rows)('names at most four files for $what, and each file exists', ({ files }) => {
     expect(files.length).toBeLessThanOrEqual(4)
     const paths = files.flatMap((file) => [...file.matchAll(/`([^`]+)`/g)].map(([, path = '']) => path))
     expect(paths).not.toEqual([])

@@ -28,14 +28,17 @@ it('a session in a page is split into commands, expected output, and skipped out
 })
 
 describe.skipIf(!isRoot)(title, () => {
-  it.each(sessions.filter(({ steps }) => steps.length > 0))('$heading: prints the shown output', ({ steps }) => {
-    const commands = steps.map(({ command }) => command).join('\n')
-    for (const [, program = ''] of commands.matchAll(/fsType=fuse\.(\w+)/g)) requireProgram(program)
-    const outputs = play(steps)
-    expect(outputs).toHaveLength(steps.length)
-    for (const [index, { command, shown }] of steps.entries()) {
-      // What the page does not show has to be silent.
-      expect(outputs[index], command).toMatch(patternOf(shown ?? ''))
-    }
-  })
+  it.each(sessions.filter(({ steps }) => steps.length > 0))(
+    'the commands in section "$heading" of the operations page print the shown output',
+    ({ steps }) => {
+      const commands = steps.map(({ command }) => command).join('\n')
+      for (const [, program = ''] of commands.matchAll(/fsType=fuse\.(\w+)/g)) requireProgram(program)
+      const outputs = play(steps)
+      expect(outputs).toHaveLength(steps.length)
+      for (const [index, { command, shown }] of steps.entries()) {
+        // What the page does not show has to be silent.
+        expect(outputs[index], command).toMatch(patternOf(shown ?? ''))
+      }
+    },
+  )
 })

@@ -14,7 +14,7 @@ import { volumeKindLookup } from '../../src/volume/index.ts'
 const ROOT = resolve(import.meta.dirname, '../..')
 
 describe('docs/options.md', () => {
-  it('is what "npm run docs" writes', () => {
+  it('equals the output of "npm run docs"', () => {
     expect(fs.readFileSync(`${ROOT}/docs/options.md`, 'utf8')).toBe(optionsPage())
   })
 

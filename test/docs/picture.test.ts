@@ -7,7 +7,7 @@ import { addSkipReason, cannotMountWith } from '../helpers/needs.ts'
 const cannot = cannotMountWith()
 
 describe.skipIf(cannot !== '')(addSkipReason("the README's picture", cannot), () => {
-  it('equals the session\'s current output: "sudo npm run docs" draws it', () => {
+  it('the README\'s picture equals the current output of the session, as "sudo npm run docs" draws it', () => {
     expect(fs.readFileSync(PICTURE, 'utf8')).toBe(sessionPicture())
   })
 })

@@ -104,7 +104,7 @@ it('each part of the README\'s section "What it will never do" has a test', () =
 
 const HELD = PROMISES.flatMap(([part, ...tests]) => tests.map(([file, name]) => [part, file, name] as const))
 
-it.each(HELD)('%s %s: %s', (_part, file, name) => {
+it.each(HELD)('the README\'s promise "%s" has a test in %s: %s', (_part, file, name) => {
   const text = fs.readFileSync(join(ROOT, `test/${file}.test.ts`), 'utf8')
   // A test that is switched off holds nothing.
   expect(text).toMatch(new RegExp(`^ *it\\((['"])${name.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')}\\1,`, 'm'))

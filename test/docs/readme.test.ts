@@ -33,7 +33,7 @@ it("the README's table of the six files equals the tests' files with kubelet's c
 })
 
 describe.skipIf(!isRoot)(title, () => {
-  it('installs, mounts its pod and runs its manual commands as written', () => {
+  it('the commands in the README install modekeep, mount the example pod, and succeed as written', () => {
     const [configuration] = blocksOf(page, 'json')
     const [pod] = blocksOf(page, 'yaml').flatMap(({ text }) => podsOf(text))
     const [volume] = pod?.spec.volumes ?? []

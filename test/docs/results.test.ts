@@ -15,7 +15,7 @@ function directory(): string {
 }
 
 describe("the README's table of tested environments", () => {
-  it('equals docs/results: "npm run docs" writes it', () => {
+  it('equals the output of "npm run docs" from docs/results', () => {
     expect(readResults()).not.toEqual([])
     expect(README).toBe(withTable(README, triedTable(readResults())))
   })

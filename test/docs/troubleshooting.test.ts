@@ -16,7 +16,7 @@ const SOURCES = ['src', 'driver'].flatMap((directory) =>
 
 const countWords = (text: string) => text.split(/\s+/).length
 
-it('docs/troubleshooting.md is what "npm run docs" writes', () => {
+it('docs/troubleshooting.md equals the output of "npm run docs"', () => {
   expect(fs.readFileSync(`${ROOT}/docs/troubleshooting.md`, 'utf8')).toBe(troubleshootingPage())
 })
 
@@ -33,7 +33,7 @@ describe('the entries of docs/troubleshooting.md', () => {
     expect(unused).toEqual([])
   })
 
-  it.each([...FAULT_ENTRIES])('%s has at most 60 words, in sentences of at most 25', (_code, entry) => {
+  it.each([...FAULT_ENTRIES])('have at most 60 words, in sentences of at most 25: %s', (_code, entry) => {
     const { meaning, cause = '', remedy } = entry
     expect(countWords(`${meaning} ${cause} ${remedy}`)).toBeLessThanOrEqual(60)
     const sentences = [meaning, cause, remedy].flatMap((text) => text.split(/(?<=[.:;])\s/))

@@ -35,47 +35,50 @@ describe.skipIf(!isRoot)(title, () => {
     if (made !== undefined) fs.rmSync(made, { recursive: true })
   })
 
-  it.each(examples)('$heading: is mounted as written, with its group', async ({ pods }) => {
-    const node = new BinaryNode()
-    // Named by the page, but for the places of modekeep's own files.
-    const shown = JSON.parse(blocksOf(page, 'json')[0]?.text ?? '')
-    fs.writeFileSync(`${node.top}/config.json`, JSON.stringify({ ...shown, stateDir: node.state, logFile: node.log }))
-    const prepared = new Map<string, Prepared>()
-    try {
-      for (const volume of volumesOf(pods)) {
-        if (prepared.has(volume.name)) continue
-        const ready = await PREPARE[volume.name]?.(volume)
-        if (ready) prepared.set(volume.name, ready)
+  it.each(examples)(
+    'the example "$heading" of the volumes page is mounted as written, with its group',
+    async ({ pods }) => {
+      const node = new BinaryNode()
+      // Named by the page, but for the places of modekeep's own files.
+      const shown = JSON.parse(blocksOf(page, 'json')[0]?.text ?? '')
+      fs.writeFileSync(`${node.top}/config.json`, JSON.stringify({ ...shown, stateDir: node.state, logFile: node.log }))
+      const prepared = new Map<string, Prepared>()
+      try {
+        for (const volume of volumesOf(pods)) {
+          if (prepared.has(volume.name)) continue
+          const ready = await PREPARE[volume.name]?.(volume)
+          if (ready) prepared.set(volume.name, ready)
+        }
+        for (const pod of pods) for (const volume of pod.spec.volumes) await mount(pod, volume)
+        // All of them are there at once.
+        for (const pod of pods) for (const volume of pod.spec.volumes) expectShown(pod, volume)
+        for (const pod of pods) {
+          expect(await node.call('unmount', node.podDirectory(pod.metadata.name))).toEqual({ status: 'Success' })
+          expect(node.layers(pod.metadata.name)).toEqual([])
+        }
+      } finally {
+        for (const { end } of prepared.values()) await end?.()
+        detachDisks()
       }
-      for (const pod of pods) for (const volume of pod.spec.volumes) await mount(pod, volume)
-      // All of them are there at once.
-      for (const pod of pods) for (const volume of pod.spec.volumes) expectShown(pod, volume)
-      for (const pod of pods) {
-        expect(await node.call('unmount', node.podDirectory(pod.metadata.name))).toEqual({ status: 'Success' })
-        expect(node.layers(pod.metadata.name)).toEqual([])
-      }
-    } finally {
-      for (const { end } of prepared.values()) await end?.()
-      detachDisks()
-    }
-    expect(listLoopDevices(VOLUMES)).toEqual([])
+      expect(listLoopDevices(VOLUMES)).toEqual([])
 
-    async function mount(pod: Pod, volume: Volume): Promise<void> {
-      const options = kubeletOptions(pod, volume, prepared.get(volume.name)?.secrets ?? {})
-      const directory = node.podDirectory(pod.metadata.name)
-      expect(await node.call('mount', directory, JSON.stringify(options))).toMatchObject({ status: 'Success' })
-    }
+      async function mount(pod: Pod, volume: Volume): Promise<void> {
+        const options = kubeletOptions(pod, volume, prepared.get(volume.name)?.secrets ?? {})
+        const directory = node.podDirectory(pod.metadata.name)
+        expect(await node.call('mount', directory, JSON.stringify(options))).toMatchObject({ status: 'Success' })
+      }
 
-    function expectShown(pod: Pod, volume: Volume): void {
-      const directory = node.podDirectory(pod.metadata.name)
-      const { files } = prepared.get(volume.name) ?? { files: {} }
-      for (const [name, content] of Object.entries(files)) {
-        expect(fs.readFileSync(`${directory}/${name}`, 'utf8')).toBe(content)
+      function expectShown(pod: Pod, volume: Volume): void {
+        const directory = node.podDirectory(pod.metadata.name)
+        const { files } = prepared.get(volume.name) ?? { files: {} }
+        for (const [name, content] of Object.entries(files)) {
+          expect(fs.readFileSync(`${directory}/${name}`, 'utf8')).toBe(content)
+        }
+        for (const name of ['.', ...Object.keys(files)]) {
+          expect(fs.statSync(`${directory}/${name}`).gid, name).toBe(pod.spec.securityContext?.fsGroup)
+        }
+        expect(node.layers(pod.metadata.name).at(-1)?.options.includes('ro')).toBe(volume.flexVolume.readOnly === true)
       }
-      for (const name of ['.', ...Object.keys(files)]) {
-        expect(fs.statSync(`${directory}/${name}`).gid, name).toBe(pod.spec.securityContext?.fsGroup)
-      }
-      expect(node.layers(pod.metadata.name).at(-1)?.options.includes('ro')).toBe(volume.flexVolume.readOnly === true)
-    }
-  })
+    },
+  )
 })

@@ -27,7 +27,7 @@ function wish(world: World, text: string): string {
 const installed = (world: World) => join(world.root, 'etc/modekeep/config.json')
 
 needing(missing.root, missing.dist).describe('a configuration given to the installer', () => {
-  it('is installed with the driver, and is unchanged by a second install', async () => {
+  it('a given configuration is installed with the driver, and a second install does not change the file', async () => {
     const world = makeWorld()
     const args = ['--config', wish(world, GOOD)]
     const first = await install(world, BINARY, {}, ...args)
@@ -43,7 +43,7 @@ needing(missing.root, missing.dist).describe('a configuration given to the insta
     expect(files(listing(world.root))).toEqual(files(before))
   })
 
-  it('is refused for its faults, and the earlier one stays in use', async () => {
+  it('a given configuration with faults is refused, and the earlier configuration stays in use', async () => {
     const world = makeWorld()
     await install(world, BINARY, {}, '--config', wish(world, GOOD))
     const bad = wish(world, '{ "allowedSource": ["/srv"], "logLevel": "loud" }')
@@ -55,7 +55,7 @@ needing(missing.root, missing.dist).describe('a configuration given to the insta
     expect(dotFiles(world)).toEqual([])
   })
 
-  it('that is no JSON is refused on a new node, which gets the driver without a configuration', async () => {
+  it('a configuration that is no JSON is refused on a new node, which gets the driver without a configuration', async () => {
     const world = makeWorld()
     const result = await install(world, BINARY, {}, '--config', wish(world, 'allow: [{ sources: [/srv/*] }]'))
     expect(result.exitCode).toBe(1)
@@ -63,7 +63,7 @@ needing(missing.root, missing.dist).describe('a configuration given to the insta
     expect([existsSync(world.driver), existsSync(installed(world))]).toEqual([true, false])
   })
 
-  it('is not installed if the driver crashes while it reads it', async () => {
+  it('a configuration is not installed if the driver crashes while reading it', async () => {
     const world = makeWorld()
     const driver = join(world.base, 'dies')
     const answer = `case $MODEKEEP_CONFIG in *.config.json.new) kill -KILL $$ ;; esac; echo '{"status":"Success"}'`
@@ -75,7 +75,7 @@ needing(missing.root, missing.dist).describe('a configuration given to the insta
     expect(dotFiles(world)).toEqual([])
   })
 
-  it('that is unreadable changes nothing', async () => {
+  it('an install with an unreadable configuration changes nothing', async () => {
     const world = makeWorld()
     const { exitCode, stderr } = await install(world, BINARY, {}, '--config', join(world.base, 'none'))
     expect([exitCode, stderr]).toEqual([1, expect.stringContaining('none is not a readable file')])
@@ -84,7 +84,7 @@ needing(missing.root, missing.dist).describe('a configuration given to the insta
 })
 
 needing(missing.root).describe('--try-in', () => {
-  it('tests the driver in that root directory', async () => {
+  it('--try-in tests the driver in the given root directory', async () => {
     const world = makeWorld()
     expect(await install(world, writeDriver(world, 'a'), {}, '--try-in', '/')).toMatchObject({
       exitCode: 0,
@@ -99,11 +99,11 @@ needing(missing.root).describe('--try-in', () => {
 })
 
 describe('--config', () => {
-  it('is refused together with --uninstall', async () => {
+  it('--config is refused together with --uninstall', async () => {
     expect(await run(['--uninstall', '--config', '/x'])).toMatchObject({ exitCode: 2 })
   })
 
-  needing(missing.root, missing.dist).it('is removed by --purge', async () => {
+  needing(missing.root, missing.dist).it('a configuration installed by --config is removed by --purge', async () => {
     const world = makeWorld()
     await install(world, BINARY, {}, '--config', wish(world, GOOD))
     await uninstall(world, {}, '--purge')

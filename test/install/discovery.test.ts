@@ -165,7 +165,7 @@ describe('the plugin directory', () => {
 })
 
 describe('the plugin directory', () => {
-  it('is not guessed between kubelets that differ: they are listed', async () => {
+  it('is not guessed if kubelets differ: the message lists the kubelets', async () => {
     const world = makeWorld()
     fakeProc(world, ['kubelet', '--volume-plugin-dir=/a'], ['kubelet', '--volume-plugin-dir=/b'])
     const { exitCode, stderr } = await look(world)
@@ -219,7 +219,7 @@ describe('the plugin directory', () => {
     expect(await look(world)).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('not an absolute path') })
   })
 
-  it('must be given if no source has it', async () => {
+  it('must be given if no source names a directory', async () => {
     const world = makeWorld()
     fakeProc(world)
     const { exitCode, stderr } = await look(world)
@@ -234,7 +234,7 @@ describe('the plugin directory', () => {
     expect((await look(world)).stdout).toContain(`${world.root}/home/kubernetes/flexvolume (no kubelet was found`)
   })
 
-  it('must be given if several known ones exist, which are listed, unless one has the driver already', async () => {
+  it('must be given if several known directories exist, which are listed, unless one has the driver already', async () => {
     const world = makeWorld()
     fakeProc(world)
     for (const path of [pluginDir, byDefault]) mkdirSync(join(world.root, path), { recursive: true })
@@ -245,7 +245,7 @@ describe('the plugin directory', () => {
     expect((await look(world)).stdout).toContain(`${world.root}${byDefault} (no kubelet was found; the driver is there`)
   })
 
-  it('of a kubelet in a container causes a warning unless the container shows it', async () => {
+  it('of a kubelet in a container causes a warning unless the container shows the directory of the node', async () => {
     const world = makeWorld()
     fakeProc(world, ['kubelet', '--volume-plugin-dir=/srv/x', `--config=${config}`])
     mkdirSync(join(world.root, 'srv/x'), { recursive: true })
@@ -268,7 +268,7 @@ describe('the plugin directory', () => {
     expect((await look(world)).stdout).toContain(`${world.root}/srv/x (`)
   })
 
-  needing(missing.mounts).it('on a read-only /usr names the flag of the kubelet to set', async () => {
+  needing(missing.mounts).it('an install on a read-only /usr names the kubelet flag to set', async () => {
     const world = makeWorld()
     fakeProc(world, ['kubelet'])
     const usr = join(world.root, 'usr')

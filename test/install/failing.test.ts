@@ -33,23 +33,26 @@ needing(missing.root, missing.dist).describe('an install with a failing step', (
     ['mktemp', 1],
     ['cp', 1],
     ['chmod', 1],
-  ])('ends with an error and status 1, or continues, if %s ends with %i', async (name, status) => {
-    const world = makeWorld()
-    const directory = unpacked(world)
-    writeFileSync(join(directory, 'SHA256SUMS'), `${await sumOf(BINARY)}  modekeep\n`)
-    const env = commandThat(world, name, `exit ${status}`)
-    const args = [join(directory, 'install.sh'), '--root', world.root, '--plugin-dir', pluginDir]
-    const { exitCode, stderr } = await execa('sh', [...args, '--binary', writeDriver(world, 'a')], {
-      env,
-      reject: false,
-    })
-    expect([0, 1]).toContain(exitCode)
-    if (exitCode === 1) expect(stderr).toMatch(/^error: ./m)
-    expect(exitCode === 0).toBe(existsSync(world.driver))
-    if (!['cut', 'uname'].includes(name)) expect(exitCode).toBe(1)
-  })
+  ])(
+    'an install ends with an error and status 1, or continues, if the program %s exits with status %i',
+    async (name, status) => {
+      const world = makeWorld()
+      const directory = unpacked(world)
+      writeFileSync(join(directory, 'SHA256SUMS'), `${await sumOf(BINARY)}  modekeep\n`)
+      const env = commandThat(world, name, `exit ${status}`)
+      const args = [join(directory, 'install.sh'), '--root', world.root, '--plugin-dir', pluginDir]
+      const { exitCode, stderr } = await execa('sh', [...args, '--binary', writeDriver(world, 'a')], {
+        env,
+        reject: false,
+      })
+      expect([0, 1]).toContain(exitCode)
+      if (exitCode === 1) expect(stderr).toMatch(/^error: ./m)
+      expect(exitCode === 0).toBe(existsSync(world.driver))
+      if (!['cut', 'uname'].includes(name)) expect(exitCode).toBe(1)
+    },
+  )
 
-  it('does not confuse a lock error with another running install', async () => {
+  it('an install does not confuse a lock error with another running install', async () => {
     const world = makeWorld()
     const admin = {
       ...linuxAdministration,
@@ -63,7 +66,7 @@ needing(missing.root, missing.dist).describe('an install with a failing step', (
     expect(stderr).toContain(`error: cannot lock ${world.plugins}`)
   })
 
-  it('does not read further from a script that is replaced while it runs', async () => {
+  it('a shell reads nothing more from an install script that is replaced while running', async () => {
     const world = makeWorld()
     const copy = join(unpacked(world), 'install.sh')
     const env = commandThat(
@@ -76,13 +79,13 @@ needing(missing.root, missing.dist).describe('an install with a failing step', (
     expect(readFileSync(copy, 'utf8')).toContain('echo read')
   })
 
-  it('reports an error once if the script has already reported it', async () => {
+  it('an install with an error of the script prints one error message', async () => {
     const world = makeWorld()
     const { exitCode, stderr } = await install(world, join(world.base, 'none'))
     expect({ exitCode, errors: stderr.match(/error:/g) }).toEqual({ exitCode: 1, errors: ['error:'] })
   })
 
-  it('removes the partial files of a killed install, also if nothing is written again', async () => {
+  it('an install removes the partial files of a killed install even if there is nothing to write again', async () => {
     const world = makeWorld()
     const driver = writeDriver(world, 'a')
     expect(await install(world, driver)).toMatchObject({ exitCode: 0 })

@@ -32,7 +32,7 @@ import {
 } from './world.ts'
 
 needing(missing.root).describe('a first install, as kubelet sees it,', () => {
-  it('puts the driver, its link, its directories and the example in place', async () => {
+  it('a first install creates the driver, its link, its directories and the example configuration', async () => {
     const world = makeWorld()
     const binary = writeDriver(world, 'a')
     const { exitCode, stdout, stderr } = await install(world, binary)
@@ -54,7 +54,7 @@ needing(missing.root).describe('a first install, as kubelet sees it,', () => {
     expect(dotFiles(world)).toEqual([])
   })
 
-  it('sets the mode of a state directory that is a link', async () => {
+  it('a first install sets the mode of a state directory that is a symbolic link', async () => {
     const world = makeWorld()
     const state = join(world.root, 'srv/state')
     mkdirSync(state, { recursive: true, mode: 0o755 })
@@ -64,7 +64,7 @@ needing(missing.root).describe('a first install, as kubelet sees it,', () => {
     expect({ exitCode, stderr, mode: permissions(state) }).toEqual({ exitCode: 0, stderr: '', mode: 0o700 })
   })
 
-  it('shows the kubelet one new name, once, and never an incomplete driver', async () => {
+  it('a first install shows the kubelet one new name, once, and never an incomplete driver', async () => {
     const world = makeWorld()
     const binary = writeDriver(world, 'a')
     mkdirSync(world.plugins, { recursive: true })
@@ -85,7 +85,7 @@ needing(missing.root).describe('a first install, as kubelet sees it,', () => {
     expect(events).toEqual(['rename modekeep~fs'])
   })
 
-  it('changes nothing in a second run, not even time stamps and inode numbers', async () => {
+  it('a second install changes nothing, not even time stamps and inode numbers', async () => {
     const world = makeWorld()
     const binary = writeDriver(world, 'a')
     await install(world, binary)
@@ -96,7 +96,7 @@ needing(missing.root).describe('a first install, as kubelet sees it,', () => {
     expect(listing(world.root)).toEqual(before)
   })
 
-  it('prints its steps and changes nothing in a dry run', async () => {
+  it('a dry run of an install prints the steps and changes nothing', async () => {
     const world = makeWorld()
     const before = listing(world.root)
     const { exitCode, stdout, stderr } = await install(world, writeDriver(world, 'a'), {}, '--dry-run')
@@ -108,7 +108,7 @@ needing(missing.root).describe('a first install, as kubelet sees it,', () => {
 })
 
 needing(missing.root).describe('a first install', () => {
-  needing(missing.strace).it('is one rename of a complete and synced directory', async () => {
+  needing(missing.strace).it('a first install is one rename of a complete and synced directory', async () => {
     const world = makeWorld()
     const trace = join(world.base, 'trace')
     const calls = 'rename,renameat,renameat2,mkdir,mkdirat,fsync,link,linkat'
@@ -125,14 +125,14 @@ needing(missing.root).describe('a first install', () => {
     expect([syncs(lines.slice(0, at)), syncs(lines.slice(at))]).toEqual([2, 1])
   })
 
-  it('fills an empty driver directory, which makes the kubelet skip other drivers', async () => {
+  it('a first install fills an empty driver directory, which makes the kubelet skip other drivers', async () => {
     const world = makeWorld()
     mkdirSync(world.driverDir, { recursive: true })
     expect(await install(world, writeDriver(world, 'a'))).toMatchObject({ exitCode: 0, stderr: '' })
     expect(sameBytes(world.driver, writeDriver(world, 'a'))).toBe(true)
   })
 
-  it('refuses a driver directory that is a symbolic link, which the kubelet skips', async () => {
+  it('a first install refuses a driver directory that is a symbolic link, which the kubelet skips', async () => {
     const world = makeWorld()
     mkdirSync(world.plugins, { recursive: true })
     symlinkSync(world.base, world.driverDir)
@@ -141,7 +141,7 @@ needing(missing.root).describe('a first install', () => {
     expect(existsSync(join(world.base, 'fs'))).toBe(false)
   })
 
-  it('keeps a foreign file at /usr/local/sbin/modekeep and still installs the driver', async () => {
+  it('a first install keeps a foreign file at /usr/local/sbin/modekeep and still installs the driver', async () => {
     const world = makeWorld()
     put(world, 'usr/local/sbin/modekeep', 'mine')
     const { exitCode, stderr } = await install(world, writeDriver(world, 'a'))
@@ -151,7 +151,7 @@ needing(missing.root).describe('a first install', () => {
     expect(existsSync(world.driver)).toBe(true)
   })
 
-  it('never overwrites config.json and uses the state directory it names', async () => {
+  it('a first install never overwrites config.json and uses the state directory in that file', async () => {
     const world = makeWorld()
     const text = '{ "logLevel": "debug",\n  "stateDir" : "/srv/modekeep-state", "allow": [] }'
     put(world, 'etc/modekeep/config.json', text)
@@ -161,7 +161,7 @@ needing(missing.root).describe('a first install', () => {
     expect(existsSync(join(world.root, 'var/lib/modekeep'))).toBe(false)
   })
 
-  it('writes the example from driver/', async () => {
+  it('a first install writes the example configuration from driver/', async () => {
     const world = makeWorld()
     await install(world, writeDriver(world, 'a'))
     const example = join(world.root, 'etc/modekeep/config.example.json')
@@ -176,26 +176,31 @@ needing(missing.root).describe('a first install', () => {
     ['the state', 'var/lib/modekeep', 0o770],
     ['the log', 'var/log/modekeep', 0o770],
     ['the log', 'var/log', 0o777],
-  ])('is refused without an effect if users other than root can replace %s by %s', async (what, path, mode) => {
-    const world = makeWorld()
-    const directory = join(world.root, path)
-    mkdirSync(directory, { recursive: true })
-    chownSync(directory, 0, 1000)
-    chmodSync(directory, mode)
-    const before = listing(world.root)
-    const { exitCode, stderr } = await install(world, writeDriver(world, 'a'))
-    const owner = `uid 0, gid 1000, mode ${mode.toString(8).padStart(4, '0')}`
-    expect([exitCode, stderr]).toEqual([
-      1,
-      expect.stringContaining(`${directory} can be written by others than root (${owner}): they could replace ${what}`),
-    ])
-    expect(stderr).toContain(`chown root ${directory}; chmod go-w ${directory}`)
-    expect(listing(world.root)).toEqual(before)
-    const dry = await install(world, writeDriver(world, 'a'), {}, '--dry-run')
-    expect([dry.exitCode, dry.stderr]).toEqual([0, expect.stringMatching(/^warning: .* can be written by others/)])
-  })
+  ])(
+    'a first install is refused without an effect if users other than root can replace %s by %s',
+    async (what, path, mode) => {
+      const world = makeWorld()
+      const directory = join(world.root, path)
+      mkdirSync(directory, { recursive: true })
+      chownSync(directory, 0, 1000)
+      chmodSync(directory, mode)
+      const before = listing(world.root)
+      const { exitCode, stderr } = await install(world, writeDriver(world, 'a'))
+      const owner = `uid 0, gid 1000, mode ${mode.toString(8).padStart(4, '0')}`
+      expect([exitCode, stderr]).toEqual([
+        1,
+        expect.stringContaining(
+          `${directory} can be written by others than root (${owner}): they could replace ${what}`,
+        ),
+      ])
+      expect(stderr).toContain(`chown root ${directory}; chmod go-w ${directory}`)
+      expect(listing(world.root)).toEqual(before)
+      const dry = await install(world, writeDriver(world, 'a'), {}, '--dry-run')
+      expect([dry.exitCode, dry.stderr]).toEqual([0, expect.stringMatching(/^warning: .* can be written by others/)])
+    },
+  )
 
-  it('is refused if a link above the driver belongs to another user', async () => {
+  it('a first install is refused if a symbolic link above the driver belongs to another user', async () => {
     const world = makeWorld()
     mkdirSync(join(world.root, 'srv/plugins'), { recursive: true })
     symlinkSync('srv', join(world.root, 'link'))
@@ -205,7 +210,7 @@ needing(missing.root).describe('a first install', () => {
     expect([exitCode, stderr]).toEqual([1, expect.stringContaining(`${join(world.root, 'link')} can be written`)])
   })
 
-  it('warns if a system group can write above the log, as on Debian with rsyslog', async () => {
+  it('a first install warns if a system group can write above the log, as on Debian with rsyslog', async () => {
     const world = makeWorld()
     const directory = join(world.root, 'var/log')
     mkdirSync(directory, { recursive: true })
@@ -215,7 +220,7 @@ needing(missing.root).describe('a first install', () => {
     expect([exitCode, stderr]).toEqual([0, expect.stringMatching(/^warning: .*var\/log can be written by others/)])
   })
 
-  it('installs exactly the file with the sum of --sha256, and refuses others', async () => {
+  it('a first install with --sha256 installs exactly the file with that sum, and refuses other files', async () => {
     const world = makeWorld()
     const binary = writeDriver(world, 'a')
     const sum = createHash('sha256').update(readFileSync(binary)).digest('hex')
@@ -234,7 +239,7 @@ needing(missing.root).describe('a first install', () => {
     expect((await install(world, binary, {}, `--sha256=${sum.toUpperCase()}`)).exitCode).toBe(0)
   })
 
-  needing(missing.dist).it('installs the real executable, whose init replies', async () => {
+  needing(missing.dist).it('a first install installs the real executable, whose init replies', async () => {
     const world = makeWorld()
     const result = await run(['--root', world.root, '--plugin-dir', pluginDir])
     expect(result).toMatchObject({ exitCode: 0, stderr: '' })

@@ -49,7 +49,7 @@ describe.skipIf(executable.isMissing).each(tried.map((shell) => [shell.join(' ')
     const released = (directory: string, args: string[]) =>
       execa(sh, [...applet, join(directory, 'install.sh'), ...args], { reject: false })
 
-    it('installs, upgrades, reports an unchanged driver, and uninstalls', async () => {
+    it('install.sh installs, upgrades, reports an unchanged driver, and uninstalls', async () => {
       const world = makeWorld()
       const [a, b] = [writeDriver(world, 'a'), writeDriver(world, 'b')]
       const said = []
@@ -65,7 +65,7 @@ describe.skipIf(executable.isMissing).each(tried.map((shell) => [shell.join(' ')
       expect(existsSync(world.driverDir)).toBe(false)
     })
 
-    it('works in a release archive, with the executable next to it', async () => {
+    it('install.sh works in a release archive, with the executable next to the script', async () => {
       const world = makeWorld()
       const directory = unpacked(world)
       rmSync(join(directory, 'modekeep'))
@@ -76,7 +76,7 @@ describe.skipIf(executable.isMissing).each(tried.map((shell) => [shell.join(' ')
       expect(sameBytes(world.driver, BINARY)).toBe(true)
     })
 
-    it('runs the executable that is named instead of the installed one', async () => {
+    it('install.sh runs the named executable instead of the installed one', async () => {
       const world = makeWorld()
       const directory = unpacked(world)
       rmSync(join(directory, 'modekeep'))
@@ -89,7 +89,7 @@ describe.skipIf(executable.isMissing).each(tried.map((shell) => [shell.join(' ')
       ['as two words', () => ['--uninstall', '--binary', BINARY]],
       ['with its sum', () => ['--sha256', sumOf(BINARY), '--binary', BINARY, '--uninstall']],
       ['with its sum in one word', () => [`--sha256=${sumOf(BINARY)}`, '--uninstall', '--binary', BINARY]],
-    ])('uninstalls with an executable named %s', async (_how, named) => {
+    ])('install.sh uninstalls with an executable that is named %s', async (_how, named) => {
       const world = makeWorld()
       const directory = unpacked(world)
       rmSync(join(directory, 'modekeep'))
@@ -102,17 +102,20 @@ describe.skipIf(executable.isMissing).each(tried.map((shell) => [shell.join(' ')
     it.each([
       ['the named executable', (binary: string) => `--binary=${binary}`],
       ['itself', () => '--dry-run'],
-    ])('installs %s with an executable next to it that may not be run', async (_what, named) => {
-      const world = makeWorld()
-      const directory = unpacked(world)
-      rmSync(join(directory, 'modekeep'))
-      copyFileSync(BINARY, join(directory, 'modekeep'))
-      chmodSync(join(directory, 'modekeep'), 0o644)
-      const { exitCode, stderr } = await released(directory, [...below(world), named(writeDriver(world, 'a'))])
-      expect([exitCode, stderr]).toEqual([0, ''])
-    })
+    ])(
+      'install.sh accepts --binary or --dry-run if the executable next to the script is not executable: %s',
+      async (_what, named) => {
+        const world = makeWorld()
+        const directory = unpacked(world)
+        rmSync(join(directory, 'modekeep'))
+        copyFileSync(BINARY, join(directory, 'modekeep'))
+        chmodSync(join(directory, 'modekeep'), 0o644)
+        const { exitCode, stderr } = await released(directory, [...below(world), named(writeDriver(world, 'a'))])
+        expect([exitCode, stderr]).toEqual([0, ''])
+      },
+    )
 
-    needing(missing.mounts).it('installs from a file system that is mounted noexec', async () => {
+    needing(missing.mounts).it('install.sh installs from a file system that is mounted noexec', async () => {
       const world = makeWorld()
       const directory = unpacked(world)
       rmSync(join(directory, 'modekeep'))
@@ -124,7 +127,7 @@ describe.skipIf(executable.isMissing).each(tried.map((shell) => [shell.join(' ')
       expect(await released(directory, [...below(world), '--uninstall'])).toMatchObject({ exitCode: 0, stderr: '' })
     })
 
-    it('uses the named executable if the file next to it is no program', async () => {
+    it('install.sh uses the named executable if the file next to the script is no program', async () => {
       const world = makeWorld()
       const directory = unpacked(world)
       rmSync(join(directory, 'modekeep'))
@@ -134,7 +137,7 @@ describe.skipIf(executable.isMissing).each(tried.map((shell) => [shell.join(' ')
       expect(sameBytes(world.driver, BINARY)).toBe(true)
     })
 
-    it('fails with an executable from before it had commands', async () => {
+    it('install.sh fails with an executable of an early version without commands', async () => {
       const world = makeWorld()
       const directory = unpacked(world)
       rmSync(join(directory, 'modekeep'))
@@ -157,7 +160,7 @@ describe.skipIf(executable.isMissing).each(tried.map((shell) => [shell.join(' ')
       ['by SHA256SUMS without its sum', (wrong: string) => [`${wrong}  install.sh\n`]],
       ['by --sha256', (wrong: string) => ['', `--sha256=${wrong}`]],
       ['by --sha256 of the named executable', (wrong: string) => ['', '--sha256', wrong, '--binary', './modekeep']],
-    ])('runs no part of an executable that is refused %s', async (_how, given) => {
+    ])('install.sh runs no part of an executable that is refused %s', async (_how, given) => {
       const world = makeWorld()
       const directory = unpacked(world)
       const [trap, runner] = [join(world.base, 'trap'), join(directory, 'modekeep')]
@@ -185,7 +188,7 @@ describe.skipIf(executable.isMissing).each(tried.map((shell) => [shell.join(' ')
         'does not work here',
       ],
       ['ends at once', '#!/bin/sh\nexit 3\n', 'does not work here'],
-    ])('refuses an executable next to it that %s', async (_what, text, message) => {
+    ])('install.sh refuses an executable next to the script that %s', async (_what, text, message) => {
       const world = makeWorld()
       const directory = unpacked(world)
       rmSync(join(directory, 'modekeep'))
@@ -213,14 +216,14 @@ describe.skipIf(executable.isMissing).each(tried.map((shell) => [shell.join(' ')
       ['an install', [], 0],
       ['a refused executable', ['--frce'], 2],
       ['help', ['--help'], 0],
-    ])('is removed after %s', async (_what, args, status) => {
+    ])('the copy that install.sh runs is removed after %s', async (_what, args, status) => {
       const world = makeWorld()
       const { env, copies } = watchedCopies(world)
       const { exitCode } = await run([...below(world), ...args], { shell, env })
       expect([exitCode, copies().map((path) => existsSync(path))]).toEqual([status, [false]])
     })
 
-    it('is made in the next directory if the first has no space', async () => {
+    it('install.sh copies the executable to the next directory if the first has no space', async () => {
       const world = makeWorld()
       const { env, copies } = watchedCopies(world, 'case $2 in /run/*) exit 1 ;; esac')
       expect(await run([...below(world), '--dry-run'], { shell, env })).toMatchObject({ exitCode: 0, stderr: '' })
@@ -231,23 +234,26 @@ describe.skipIf(executable.isMissing).each(tried.map((shell) => [shell.join(' ')
       ['SIGTERM', 143],
       ['SIGINT', 130],
       ['SIGHUP', 129],
-    ] as const)('is removed after %s, which also ends the install', async (signal, status) => {
-      const world = makeWorld()
-      const { env, copies } = watchedCopies(world)
-      const trying = join(world.base, 'trying')
-      const slow = join(world.base, 'slow')
-      writeFileSync(slow, `#!/bin/sh\n>${trying}\nexec sleep 20\n`, { mode: 0o755 })
-      const [sh = 'sh', ...applet] = shell
-      const running = execa(sh, [...applet, script, ...below(world), '--binary', slow], { env, reject: false })
-      await expect.poll(() => existsSync(trying), { timeout: 20_000 }).toBe(true)
-      running.kill(signal)
-      const { exitCode, isTerminated } = await running
-      expect([exitCode, isTerminated, copies().map((path) => existsSync(path))]).toEqual([status, false, [false]])
-      expect([existsSync(world.driverDir), dotFiles(world)]).toEqual([false, []])
-    })
+    ] as const)(
+      'the copy that install.sh runs is removed after %s, which also ends the install',
+      async (signal, status) => {
+        const world = makeWorld()
+        const { env, copies } = watchedCopies(world)
+        const trying = join(world.base, 'trying')
+        const slow = join(world.base, 'slow')
+        writeFileSync(slow, `#!/bin/sh\n>${trying}\nexec sleep 20\n`, { mode: 0o755 })
+        const [sh = 'sh', ...applet] = shell
+        const running = execa(sh, [...applet, script, ...below(world), '--binary', slow], { env, reject: false })
+        await expect.poll(() => existsSync(trying), { timeout: 20_000 }).toBe(true)
+        running.kill(signal)
+        const { exitCode, isTerminated } = await running
+        expect([exitCode, isTerminated, copies().map((path) => existsSync(path))]).toEqual([status, false, [false]])
+        expect([existsSync(world.driverDir), dotFiles(world)]).toEqual([false, []])
+      },
+    )
 
     it.each(['by SHA256SUMS', 'by --sha256'])(
-      'is what was compared %s, although the file is replaced then',
+      'install.sh runs the copy that was compared %s, even if the original file is replaced afterwards',
       async (by) => {
         const world = makeWorld()
         const directory = unpacked(world)
@@ -276,7 +282,7 @@ describe.skipIf(executable.isMissing).each(tried.map((shell) => [shell.join(' ')
 )
 
 executable.describe('install.sh', () => {
-  it('does not run an executable for another processor', async () => {
+  it('install.sh does not run an executable for another processor', async () => {
     const world = makeWorld()
     const directory = unpacked(world)
     rmSync(join(directory, 'modekeep'))
@@ -287,7 +293,7 @@ executable.describe('install.sh', () => {
     expect([exitCode, stderr]).toEqual([1, expect.stringContaining('built for another processor')])
   })
 
-  needing(missing.busybox).it('works with nothing but the tools of busybox', async () => {
+  needing(missing.busybox).it('install.sh works with only the tools of busybox', async () => {
     const world = makeWorld()
     const tools = join(world.base, 'tools')
     await execa('busybox', ['--install', '-s', tools], { reject: false })
@@ -303,11 +309,11 @@ executable.describe('install.sh', () => {
     expect(dotFiles(world)).toEqual([])
   })
 
-  it('has fewer than 100 lines, as the executable does the work', () => {
+  it('install.sh has fewer than 100 lines, because the executable does the work', () => {
     expect(readFileSync(script, 'utf8').split('\n').length - 1).toBeLessThan(100)
   })
 
-  it('reports an error once', async () => {
+  it('install.sh reports an error once', async () => {
     const world = makeWorld()
     const { exitCode, stderr } = await run([...below(world), '--binary', join(world.base, 'none')], { shell: ['sh'] })
     expect({ exitCode, errors: stderr.match(/error:/g) }).toEqual({ exitCode: 1, errors: ['error:'] })

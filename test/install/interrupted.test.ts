@@ -92,19 +92,25 @@ const withB = (world: World) => ['install', '--binary', writeDriver(world, 'b')]
 needing(missing.root, missing.strace, missing.dist).describe('killed at any system call', () => {
   const timeout = 600_000
 
-  it('a first install leaves all or nothing of the driver, and the next run completes it', { timeout }, async () => {
+  it('a first install killed at any system call leaves a complete driver or none, and the next install succeeds', {
+    timeout,
+  }, async () => {
     const outcomes = await killedAtEveryStep(async () => {}, withB)
     expect(outcomes.length).toBeGreaterThan(15 / EVERY)
     expect([...new Set(outcomes)].sort()).toEqual(['driver 1', 'nothing'])
   })
 
-  it('an upgrade leaves the old or the new driver, and the next run completes it', { timeout }, async () => {
+  it('an upgrade killed at any system call leaves the old or the new driver, and the next upgrade succeeds', {
+    timeout,
+  }, async () => {
     const outcomes = await killedAtEveryStep((world) => install(world, writeDriver(world, 'a')), withB)
     expect(outcomes.length).toBeGreaterThan(8 / EVERY)
     expect([...new Set(outcomes)].sort()).toEqual(['driver 0', 'driver 1'])
   })
 
-  it('an uninstall leaves all or nothing of the driver, and the next run completes it', { timeout }, async () => {
+  it('an uninstall killed at any system call leaves a complete driver or none, and the next uninstall succeeds', {
+    timeout,
+  }, async () => {
     const outcomes = await killedAtEveryStep(
       (world) => install(world, writeDriver(world, 'a')),
       () => ['uninstall'],
@@ -117,7 +123,9 @@ needing(missing.root, missing.strace, missing.dist).describe('killed at any syst
 needing(missing.root, missing.dist).describe(
   'an install that is killed while the driver under test keeps running',
   () => {
-    it('leaves nothing of the driver, and the next run completes it', { timeout: 600_000 }, async () => {
+    it('an install killed during the test of the new driver leaves no driver, and the next install succeeds', {
+      timeout: 600_000,
+    }, async () => {
       const world = makeWorld()
       const [slow, seen] = [join(world.base, 'slow'), join(world.base, 'seen')]
       writeFileSync(slow, `#!/bin/sh\n>${seen}\nsleep 1\necho '{"status":"Success"}'\n`, { mode: 0o755 })
@@ -138,7 +146,7 @@ needing(missing.root, missing.dist).describe(
 
 needing(missing.root, missing.dist).describe('interrupted at any moment', () => {
   it.each(['SIGKILL', 'SIGTERM', 'SIGINT'] as const)(
-    'by %s, an upgrade leaves the old or the new driver, and the next run completes it',
+    'an upgrade interrupted by %s leaves the old or the new driver, and the next upgrade succeeds',
     { timeout: 600_000 },
     async (signal) => {
       const world = makeWorld()

@@ -59,7 +59,7 @@ describe('a named plugin directory', () => {
     ],
     ['an argument of k3s', [['k3s', 'server', '--kubelet-arg=volume-plugin-dir=/srv/x']], {}, '/srv/x', 'copy of'],
   ] as const)(
-    'is refused if %s of the kubelet names another, which the message has',
+    'is refused if %s of the kubelet names another directory, and the message has that directory',
     async (_, processes, files, its, way) => {
       const world = makeWorld()
       node(
@@ -125,15 +125,18 @@ describe('a named plugin directory', () => {
     expect(stdout).toContain(said)
   })
 
-  it.each([true, false])("may be a link to the kubelet's, or the reverse (there: %s)", async (isThere) => {
-    const world = makeWorld()
-    mkdirSync(join(world.root, isThere ? 'disk/kubelet/volumeplugins' : 'disk/kubelet'), { recursive: true })
-    mkdirSync(join(world.root, 'var/lib'), { recursive: true })
-    symlinkSync('../../disk/kubelet', join(world.root, 'var/lib/kubelet'))
-    node(world, [['kubelet', `--volume-plugin-dir=${flatcar}`]])
-    expect(await look(world, '/disk/kubelet/volumeplugins')).toMatchObject({ exitCode: 0, stderr: '' })
-    expect(await look(world, '/disk/kubelet/others')).toMatchObject({ exitCode: 1 })
-  })
+  it.each([true, false])(
+    "may be the same directory as the kubelet's under another path (the directory exists: %s)",
+    async (isThere) => {
+      const world = makeWorld()
+      mkdirSync(join(world.root, isThere ? 'disk/kubelet/volumeplugins' : 'disk/kubelet'), { recursive: true })
+      mkdirSync(join(world.root, 'var/lib'), { recursive: true })
+      symlinkSync('../../disk/kubelet', join(world.root, 'var/lib/kubelet'))
+      node(world, [['kubelet', `--volume-plugin-dir=${flatcar}`]])
+      expect(await look(world, '/disk/kubelet/volumeplugins')).toMatchObject({ exitCode: 0, stderr: '' })
+      expect(await look(world, '/disk/kubelet/others')).toMatchObject({ exitCode: 1 })
+    },
+  )
 
   it('is not compared by an uninstall, which removes the driver there', async () => {
     const world = makeWorld()
@@ -161,7 +164,7 @@ needing(missing.root, missing.dist, missing.setpriv).describe('the executable', 
   it.each([
     ['as root', []],
     ['without permission to inspect other processes, as in the container', without],
-  ])('is compared with a running kubelet, %s', async (_, prefix) => {
+  ])('the executable compares the named plugin directory with that of a running kubelet, %s', async (_, prefix) => {
     const world = makeWorld()
     put(world, 'kubelet.yaml', 'volumePluginDir: /srv/of-kubelet\n')
     const kubelet = spawn('/bin/sh', ['-c', 'echo; read _', 'sh', `--config=${world.root}/kubelet.yaml`], {

@@ -16,7 +16,7 @@ import {
 } from './world.ts'
 
 needing(missing.root).describe('a purge', () => {
-  it('removes state, logs and configuration, but no volume data', async () => {
+  it('a purge removes state, logs and configuration, but no volume data', async () => {
     const world = makeWorld()
     await install(world, writeDriver(world, 'a'))
     put(world, 'var/lib/modekeep/mounts/record', 'x')
@@ -32,7 +32,7 @@ needing(missing.root).describe('a purge', () => {
     expect(readFileSync(join(world.root, 'var/lib/modekeep/volumes/data/file'), 'utf8')).toBe('precious')
   })
 
-  it('leaves nothing of modekeep if there is no data', async () => {
+  it('a purge leaves nothing of modekeep if there is no volume data', async () => {
     const world = makeWorld()
     await install(world, writeDriver(world, 'a'))
     expect((await uninstall(world, {}, '--purge')).exitCode).toBe(0)
@@ -40,7 +40,7 @@ needing(missing.root).describe('a purge', () => {
   })
 
   it.each(['/srv/data', '/var/lib/modekeep/..', '/'])(
-    "keeps a state directory that is not clearly modekeep's own: %s",
+    "a purge keeps a state directory that is not clearly modekeep's own: %s",
     async (dir) => {
       const world = makeWorld()
       put(world, 'etc/modekeep/config.json', JSON.stringify({ stateDir: dir }))
@@ -52,7 +52,7 @@ needing(missing.root).describe('a purge', () => {
     },
   )
 
-  it('keeps data inside the state directory that a rule names', async () => {
+  it('a purge keeps volume data inside the state directory if a rule names that path', async () => {
     const world = makeWorld()
     const configuration = { stateDir: '/srv/modekeep', allow: [{ sources: ['/srv/modekeep/data/a/*'] }] }
     put(world, 'etc/modekeep/config.json', JSON.stringify(configuration))
@@ -62,7 +62,7 @@ needing(missing.root).describe('a purge', () => {
     expect(readFileSync(join(world.root, 'srv/modekeep/data/a/file'), 'utf8')).toBe('precious')
   })
 
-  needing(missing.mounts).it('is refused while a volume is mounted, even when forced', async () => {
+  needing(missing.mounts).it('a purge is refused while a volume is mounted, even with --force', async () => {
     const world = makeWorld()
     await install(world, writeDriver(world, 'a'))
     await bindMount(podVolume(world))
@@ -71,7 +71,7 @@ needing(missing.root).describe('a purge', () => {
     expect(listing(world.root)).toEqual(before)
   })
 
-  needing(missing.mounts).it('does not enter what is mounted below the state directory', async () => {
+  needing(missing.mounts).it('a purge does not enter a mount below the state directory', async () => {
     const world = makeWorld()
     await install(world, writeDriver(world, 'a'))
     put(world, 'var/lib/modekeep/other/file', 'precious')
@@ -94,7 +94,7 @@ needing(missing.root, missing.mounts).describe('an uninstall after the plugin of
     return { world, staging }
   }
 
-  it('unmounts the empty staging directory of clones, and removes the state directory', async () => {
+  it('a purge after a kill of the NRI plugin unmounts the empty staging directory of clones and removes the state', async () => {
     const { world, staging } = await installWithStaging()
     const dry = await uninstall(world, {}, '--purge', '--dry-run')
     expect(dry.stdout).toContain(`unmount ${staging}`)
@@ -104,7 +104,7 @@ needing(missing.root, missing.mounts).describe('an uninstall after the plugin of
     expect(existsSync(join(world.root, 'var/lib/modekeep'))).toBe(false)
   })
 
-  it('keeps a staging directory that still has a clone', async () => {
+  it('an uninstall after a kill of the NRI plugin keeps a staging directory that still has a clone', async () => {
     const { world, staging } = await installWithStaging()
     mkdirSync(join(staging, 'c1'))
     const { stdout, stderr } = await uninstall(world, {}, '--purge')

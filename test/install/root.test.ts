@@ -10,19 +10,22 @@ needing(missing.root).describe('an install with --root', () => {
     ['the state', 'var/lib/modekeep'],
     ['the log', 'var/log'],
     ['the link', 'usr/local/sbin'],
-  ])('writes nothing through a link of %s that leads out of --root', async (_what, path) => {
-    const world = makeWorld()
-    const outside = join(world.base, 'outside')
-    mkdirSync(outside)
-    mkdirSync(join(world.root, path, '..'), { recursive: true })
-    symlinkSync(outside, join(world.root, path))
-    const before = [listing(outside), listing(world.root)]
-    const { exitCode, stderr } = await install(world, writeDriver(world, 'a'))
-    expect([exitCode, stderr]).toEqual([1, expect.stringContaining(`leads out of ${world.root}`)])
-    expect([listing(outside), listing(world.root)]).toEqual(before)
-  })
+  ])(
+    'an install with --root writes nothing through a symbolic link of %s that leads out of the root',
+    async (_what, path) => {
+      const world = makeWorld()
+      const outside = join(world.base, 'outside')
+      mkdirSync(outside)
+      mkdirSync(join(world.root, path, '..'), { recursive: true })
+      symlinkSync(outside, join(world.root, path))
+      const before = [listing(outside), listing(world.root)]
+      const { exitCode, stderr } = await install(world, writeDriver(world, 'a'))
+      expect([exitCode, stderr]).toEqual([1, expect.stringContaining(`leads out of ${world.root}`)])
+      expect([listing(outside), listing(world.root)]).toEqual(before)
+    },
+  )
 
-  it('changes nothing outside of --root for a stateDir with ".."', async () => {
+  it('an install with --root changes nothing outside of the root for a stateDir with ".."', async () => {
     const world = makeWorld()
     put(world, 'etc/modekeep/config.json', '{ "stateDir": "/../outside" }')
     const outside = join(world.base, 'outside')

@@ -29,7 +29,7 @@ needing(missing.root).describe('a SHA256SUMS file next to the executable', () =>
     ['in the format of sha256sum', (sum: string) => `${OTHER}${sum}  driver-1\n`],
     ['with the binary mark', (sum: string) => `${sum} *driver-1\n${OTHER}`],
     ['in upper case', (sum: string) => `${sum.toUpperCase()}  driver-1\n`],
-  ])('is checked: %s', async (_form, text) => {
+  ])('a SHA256SUMS file next to the executable is checked: %s', async (_form, text) => {
     const world = makeWorld()
     const binary = writeDriver(world, '1')
     sums(world, text(sumOf(binary)))
@@ -48,7 +48,7 @@ needing(missing.root).describe('a SHA256SUMS file next to the executable', () =>
     ['lists only a longer name', `${'1'.repeat(64)}  old/driver-1\n`],
     ['has no sum in its line', `${'x'.repeat(64)}  driver-1\n`],
     ['is empty', ''],
-  ])('does not permit the install if it %s', async (_what, text) => {
+  ])('an install is refused if the SHA256SUMS file %s', async (_what, text) => {
     const world = makeWorld()
     const binary = writeDriver(world, '1')
     sums(world, text)
@@ -61,7 +61,7 @@ needing(missing.root).describe('a SHA256SUMS file next to the executable', () =>
     expect(existsSync(world.driverDir)).toBe(false)
   })
 
-  it('is not used if --sha256 is given', async () => {
+  it('a SHA256SUMS file is not used if --sha256 is given', async () => {
     const world = makeWorld()
     const binary = writeDriver(world, '1')
     sums(world, `${'0'.repeat(64)}  driver-1\n`)
@@ -71,7 +71,7 @@ needing(missing.root).describe('a SHA256SUMS file next to the executable', () =>
 })
 
 needing(missing.root).describe('an executable that is replaced after its sum was compared', () => {
-  it('does not count as the installed one', async () => {
+  it('an executable that is replaced after its sum was compared does not count as the installed one', async () => {
     const world = makeWorld()
     const [old, wanted] = [writeDriver(world, 'old'), writeDriver(world, 'wanted')]
     await install(world, old)
@@ -95,7 +95,7 @@ needing(missing.root).describe('an executable that is replaced after its sum was
     expect(sumOf(world.driver)).toBe(sumOf(old))
   })
 
-  it('is refused also without a sum, as the copy differs from the inspected file', async () => {
+  it('an executable that is replaced between inspection and copy is refused, also without a required sum', async () => {
     const world = makeWorld()
     const [looked, other] = [writeDriver(world, 'looked'), writeDriver(world, 'other')]
     const { open } = linuxAdministration.files
@@ -115,7 +115,7 @@ needing(missing.root).describe('an executable that is replaced after its sum was
     expect(existsSync(world.driver)).toBe(false)
   })
 
-  it('is not installed, but the file that was compared', async () => {
+  it('an install copies the file whose sum was compared, not the file that has replaced it', async () => {
     const world = makeWorld()
     const [looked, other] = [writeDriver(world, 'looked'), writeDriver(world, 'other')]
     const wanted = sumOf(looked)

@@ -23,7 +23,7 @@ import {
 } from './world.ts'
 
 needing(missing.root).describe('an uninstall of a driver', () => {
-  it('removes the driver and the link, and keeps state, logs and configuration', async () => {
+  it('an uninstall removes the driver and the link, and keeps state, logs and configuration', async () => {
     const world = makeWorld()
     await install(world, writeDriver(world, 'a'))
     put(world, 'var/lib/modekeep/journal', 'x')
@@ -37,7 +37,7 @@ needing(missing.root).describe('an uninstall of a driver', () => {
     expect((await uninstall(world)).stdout).toMatch(/^unchanged .*no driver in/m)
   })
 
-  it('changes nothing in a dry run', async () => {
+  it('a dry run of an uninstall changes nothing', async () => {
     const world = makeWorld()
     await install(world, writeDriver(world, 'a'))
     const before = listing(world.root)
@@ -45,7 +45,7 @@ needing(missing.root).describe('an uninstall of a driver', () => {
     expect(listing(world.root)).toEqual(before)
   })
 
-  needing(missing.mounts).it('is refused while a volume is mounted, unless it is forced', async () => {
+  needing(missing.mounts).it('an uninstall is refused while a volume is mounted, unless --force is given', async () => {
     const world = makeWorld()
     await install(world, writeDriver(world, 'a'))
     await bindMount(podVolume(world))
@@ -79,7 +79,7 @@ needing(missing.root).describe('an uninstall', () => {
     return { volume, run }
   }
 
-  needing(missing.mounts).it('restores the driver if a volume was mounted meanwhile', async () => {
+  needing(missing.mounts).it('an uninstall restores the driver if a volume was mounted meanwhile', async () => {
     const world = makeWorld()
     await install(world, writeDriver(world, 'a'))
     const before = listing(world.driverDir).map(({ name, ino }) => [name, ino])
@@ -90,7 +90,7 @@ needing(missing.root).describe('an uninstall', () => {
     expect(dotFiles(world)).toEqual([])
   })
 
-  needing(missing.mounts).it('keeps a driver that it cannot restore, and says where', async () => {
+  needing(missing.mounts).it('an uninstall keeps a driver that cannot be restored, and prints the path', async () => {
     const world = makeWorld()
     await install(world, writeDriver(world, 'a'))
     const { run } = mountedMeanwhile(world, () => {
@@ -104,7 +104,7 @@ needing(missing.root).describe('an uninstall', () => {
     expect(existsSync(join(aside, 'fs'))).toBe(true)
   })
 
-  it("removes nothing through a link at the name of a killed uninstall's directory", async () => {
+  it("an uninstall removes nothing through a symbolic link at the name of a killed uninstall's directory", async () => {
     const world = makeWorld()
     await install(world, writeDriver(world, 'a'))
     const elsewhere = join(world.base, 'elsewhere')
@@ -117,7 +117,7 @@ needing(missing.root).describe('an uninstall', () => {
     expect(listing(elsewhere).map(({ name }) => name)).toEqual(['', '.fs.abcdef', 'fs'])
   })
 
-  it('is refused if the mounts are unreadable', async () => {
+  it('an uninstall is refused if the mount table is unreadable', async () => {
     const world = makeWorld()
     await install(world, writeDriver(world, 'a'))
     const { exitCode, stderr } = await uninstall(world, {}, '--proc', join(world.base, 'nothing'))
@@ -125,7 +125,7 @@ needing(missing.root).describe('an uninstall', () => {
     expect(existsSync(world.driver)).toBe(true)
   })
 
-  it('names a volume once that a container also shows below its own directory', async () => {
+  it('an uninstall names a volume once even if a container also shows the mount below its own directory', async () => {
     const world = makeWorld()
     await install(world, writeDriver(world, 'a'))
     const volume = podVolume(world)
@@ -142,7 +142,7 @@ needing(missing.root).describe('an uninstall', () => {
   })
 
   it.each(['self', '1'])(
-    'is refused if a line in the mounts of process %s cannot be parsed, unless forced',
+    'an uninstall is refused if a line in the mounts of process %s cannot be parsed, unless --force is given',
     async (pid) => {
       const world = makeWorld()
       await install(world, writeDriver(world, 'a'))
@@ -160,7 +160,7 @@ needing(missing.root).describe('an uninstall', () => {
     },
   )
 
-  it("keeps a link to another target, and files that are not modekeep's", async () => {
+  it("an uninstall keeps a link to another target, and files that are not modekeep's", async () => {
     const world = makeWorld()
     await install(world, writeDriver(world, 'a'))
     rmSync(world.link)

@@ -6,7 +6,7 @@ import { expect, it } from 'vitest'
 import { dotFiles, install, listing, makeWorld, missing, needing, sameBytes, writeDriver } from './world.ts'
 
 needing(missing.root).describe('an upgrade, as kubelet sees it,', () => {
-  it('always leaves the kubelet a complete driver', { timeout: 600_000 }, async () => {
+  it('an upgrade leaves the kubelet a complete driver at every moment', { timeout: 600_000 }, async () => {
     const world = makeWorld()
     const binaries = [writeDriver(world, 'a'), writeDriver(world, 'b')]
     const whole = binaries.map((file) => readFileSync(file, 'utf8'))
@@ -38,7 +38,7 @@ needing(missing.root).describe('an upgrade, as kubelet sees it,', () => {
     expect(seen.reads).toBeGreaterThan(20)
   })
 
-  it('is one event for one name to the kubelet', async () => {
+  it('an upgrade is one event for one name to the kubelet', async () => {
     const world = makeWorld()
     await install(world, writeDriver(world, 'a'))
     const events: string[] = []
@@ -64,20 +64,23 @@ const broken = {
 }
 
 needing(missing.root).describe('an upgrade', () => {
-  it.each(Object.entries(broken))('refuses an executable %s, and the old driver is unchanged', async (_, text) => {
-    const world = makeWorld()
-    await install(world, writeDriver(world, 'a'))
-    const file = join(world.base, 'broken')
-    writeFileSync(file, text)
-    const before = listing(world.plugins).filter(({ name }) => name.endsWith('/fs'))
-    const { exitCode, stderr } = await install(world, file)
-    expect(exitCode).toBe(1)
-    expect(stderr).toMatch(/^error: .*broken does not work here: init gave /)
-    expect(listing(world.plugins).filter(({ name }) => name.endsWith('/fs'))).toEqual(before)
-    expect(dotFiles(world)).toEqual([])
-  })
+  it.each(Object.entries(broken))(
+    'an upgrade to an executable %s is refused, and the old driver is unchanged',
+    async (_, text) => {
+      const world = makeWorld()
+      await install(world, writeDriver(world, 'a'))
+      const file = join(world.base, 'broken')
+      writeFileSync(file, text)
+      const before = listing(world.plugins).filter(({ name }) => name.endsWith('/fs'))
+      const { exitCode, stderr } = await install(world, file)
+      expect(exitCode).toBe(1)
+      expect(stderr).toMatch(/^error: .*broken does not work here: init gave /)
+      expect(listing(world.plugins).filter(({ name }) => name.endsWith('/fs'))).toEqual(before)
+      expect(dotFiles(world)).toEqual([])
+    },
+  )
 
-  it('tests the new driver at a path where only root can replace it', async () => {
+  it('an upgrade tests the new driver at a path where only root can replace the file', async () => {
     const world = makeWorld()
     await install(world, writeDriver(world, 'a'))
     chownSync(world.driverDir, 65534, 65534)
@@ -88,7 +91,7 @@ needing(missing.root).describe('an upgrade', () => {
     expect(readFileSync(seen, 'utf8')).toBe('755:0:0\n')
   })
 
-  it('never runs a file that the kernel would not run', async () => {
+  it('an upgrade never runs a file that the kernel would not run', async () => {
     const world = makeWorld()
     const file = join(world.base, 'text')
     const trap = join(world.base, 'trap')
@@ -104,7 +107,7 @@ needing(missing.root).describe('an upgrade', () => {
     expect(existsSync(world.driver)).toBe(false)
   })
 
-  it('leaves nothing of a refused first install', async () => {
+  it('a refused first install leaves no file', async () => {
     const world = makeWorld()
     const file = join(world.base, 'broken')
     writeFileSync(file, '#!/bin/sh\nexit 1\n')
@@ -112,7 +115,7 @@ needing(missing.root).describe('an upgrade', () => {
     expect(listing(world.plugins).map(({ name }) => name)).toEqual([''])
   })
 
-  it('repairs a wrong mode of the same bytes by a rename, not in place', async () => {
+  it('an upgrade to the same bytes repairs a wrong mode by a rename, not in place', async () => {
     const world = makeWorld()
     await install(world, writeDriver(world, 'a'))
     chmodSync(world.driver, 0o644)
@@ -123,7 +126,7 @@ needing(missing.root).describe('an upgrade', () => {
     expect(after?.ino).not.toBe(before?.ino)
   })
 
-  it('is stable in a plugin directory with the set-gid bit, which new directories inherit', async () => {
+  it('a second install changes nothing in a plugin directory with the set-gid bit, which new directories inherit', async () => {
     const world = makeWorld()
     mkdirSync(world.plugins, { recursive: true })
     chmodSync(world.plugins, 0o2755)
@@ -131,7 +134,7 @@ needing(missing.root).describe('an upgrade', () => {
     expect((await install(world, writeDriver(world, 'a'))).stdout).toMatch(/^unchanged /m)
   })
 
-  it('runs many times concurrently: all succeed, one driver is complete, and nothing else remains', {
+  it('many concurrent upgrades all succeed, one driver is complete, and nothing else remains', {
     timeout: 600_000,
   }, async () => {
     const world = makeWorld()

@@ -41,7 +41,7 @@ describe('the installer', () => {
 })
 
 describe.each(shells.map((shell) => ({ name: shell.join(' '), shell })))('install.sh under $name', ({ shell }) => {
-  it('prints its usage with examples', async () => {
+  it('install.sh prints its usage with examples', async () => {
     const { exitCode, stdout, stderr } = await run(['--help'], { shell })
     expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
     expect(stdout).toContain('Examples:')
@@ -52,7 +52,7 @@ describe.each(shells.map((shell) => ({ name: shell.join(' '), shell })))('instal
     expect(removing.stdout).toMatch(/^modekeep uninstall/)
   })
 
-  needing(missing.setpriv).it('refuses to change anything without root, but shows the steps', async () => {
+  needing(missing.setpriv).it('install.sh refuses every change without root, but prints the steps', async () => {
     const world = makeWorld()
     // The checkout may not be readable for another user.
     const copy = join(world.base, 'install.sh')
@@ -70,14 +70,14 @@ describe.each(shells.map((shell) => ({ name: shell.join(' '), shell })))('instal
 })
 
 describe('install.sh', () => {
-  needing(missing.shellcheck).it('has no shellcheck warning', async () => {
+  needing(missing.shellcheck).it('install.sh has no shellcheck warning', async () => {
     expect(await execa('shellcheck', ['-s', 'sh', script], { reject: false })).toMatchObject({
       exitCode: 0,
       stdout: '',
     })
   })
 
-  needing(missing.root).it('prints no colour if stdout is no terminal', async () => {
+  needing(missing.root).it('install.sh prints no colour if stdout is no terminal', async () => {
     const world = makeWorld()
     const { stdout, stderr } = await install(world, join(world.base, 'missing'), { env: { TERM: 'xterm' } })
     expect(`${stdout}${stderr}`).not.toContain('\x1b')

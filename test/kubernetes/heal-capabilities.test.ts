@@ -92,13 +92,17 @@ const tried = (what: 'enter' | 'walk' | 'idmap', capabilities: readonly string[]
   what === 'enter' ? enters(capabilities) : repairs(what, capabilities)
 
 describe.skipIf(!isRoot)(`the capabilities of heal's container${isRoot ? '' : ' (skipped: needs root)'}`, () => {
-  it('equal those that this test uses', () => expect(given().toSorted()).toEqual(Object.keys(NEEDED).toSorted()))
+  it("the capabilities of heal's container equal those that this test uses", () =>
+    expect(given().toSorted()).toEqual(Object.keys(NEEDED).toSorted()))
 
-  it.each(['enter', 'walk', 'idmap'] as const)('are sufficient: %s', async (what) => {
-    expect(await tried(what, given())).toBe(true)
-  })
+  it.each(['enter', 'walk', 'idmap'] as const)(
+    "the capabilities of heal's container are sufficient: %s",
+    async (what) => {
+      expect(await tried(what, given())).toBe(true)
+    },
+  )
 
-  it.each(Object.entries(NEEDED))('are all needed: %s to %s', async (name, what) => {
+  it.each(Object.entries(NEEDED))("heal's container needs the capability %s to %s", async (name, what) => {
     const others = given().filter((other) => other !== name)
     expect(await tried(what, others)).toBe(false)
   })

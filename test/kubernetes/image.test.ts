@@ -72,7 +72,7 @@ describe('a docker-archive', () => {
 })
 
 describe("the driver's container image", () => {
-  it('has the driver, its commands and their shell, and the same bytes each time', () => {
+  it('has the driver, its commands and their shell, and the same bytes in every build', () => {
     const binary = join(place, 'binary')
     fs.writeFileSync(binary, 'the driver')
     const parts = { binary, busybox: shell(), licence: '' }

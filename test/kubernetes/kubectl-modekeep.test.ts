@@ -173,7 +173,7 @@ describe('kubectl modekeep', () => {
     },
   )
 
-  it('has only verbs of modekeep, and lists all of them in its help', () => {
+  it('has only verbs of modekeep, and lists each verb in its help', () => {
     const { status, stdout } = call(['--help'])
     expect(status).toBe(0)
     for (const verb of ['status', 'doctor', 'logs', 'restore'] as const) {
@@ -285,7 +285,7 @@ node-2, state: fault: it is full
     })
   })
 
-  it('shows a named pod on the nodes that have it, and fails if none has it', () => {
+  it('shows a named pod on the nodes that have the pod, and fails if no node has it', () => {
     pods(['node-1', 'mk-a'], ['node-2', 'mk-b'])
     const nothing = 'nothing of "a/b" is mounted or recorded on this node: "modekeep status" lists what is'
     for (const pod of ['mk-a', 'mk-b']) {
@@ -365,7 +365,7 @@ node-2, state: fault: it is full
     expect(calls().at(-1)).toMatch(/ modekeep logs -n 5$/)
   })
 
-  it('follows all logs until it is ended, and leaves no process and no file', async () => {
+  it('follows all logs until a signal ends the plugin, and leaves no process and no file', async () => {
     pods(['node-1', 'mk-a'], ['node-2', 'mk-b'])
     give(
       'kubectl',

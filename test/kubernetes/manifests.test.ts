@@ -37,7 +37,7 @@ describe('the overlays', () => {
     expect(fs.readdirSync(join(FOLDER, 'overlays')).sort()).toEqual(Object.keys(PLUGIN_DIRECTORIES).sort())
   })
 
-  it.each(OVERLAYS)('%s is complete, for its plugin directory only', (name, directory) => {
+  it.each(OVERLAYS)('the overlay %s is complete, for its plugin directory only', (name, directory) => {
     const resources = render(join(FOLDER, 'overlays', name))
     expect(resources.flatMap((resource) => faultsIn(resource, { newer: true }))).toEqual([])
     const template = podOf(resources)
@@ -50,12 +50,12 @@ describe('the overlays', () => {
     expect(others.filter((other) => JSON.stringify(resources).includes(`"${other}"`))).toEqual([])
   })
 
-  it.each(OVERLAYS)('%s is accepted by Kubernetes 1.20 with the component for it', (name) => {
+  it.each(OVERLAYS)('the overlay %s is accepted by Kubernetes 1.20 with the component for that version', (name) => {
     const tree = kustomization(`overlays/${name}`, { components: ['components/before-1.30'] })
     expect(render(tree).flatMap((resource) => faultsIn(resource, { newer: false }))).toEqual([])
   })
 
-  it("for OpenShift permit the pods' account what they need", () => {
+  it("the overlay for OpenShift permits the pods' service account what the pods need", () => {
     const resources = render(join(FOLDER, 'overlays/openshift'))
     const { name, namespace } = one(resources, 'ServiceAccount').metadata
     expect(one(resources, 'RoleBinding').subjects).toEqual([{ kind: 'ServiceAccount', name, namespace }])
@@ -65,7 +65,7 @@ describe('the overlays', () => {
 
 describe('a set of components', () => {
   it.each(COMPONENTS.map((list) => [list.join(' and ') || 'none', list] as const))(
-    '%s: makes a complete DaemonSet',
+    'the components %s make a complete DaemonSet',
     (_, list) => {
       const resources = render(kustomization('overlays/default', { components: list }))
       // A PodMonitor is the Prometheus operator's.
@@ -194,7 +194,7 @@ it('the CSI component permits its service account only to get one CSIDriver obje
   for (const kind of ['Role', 'RoleBinding']) expect(resources.filter((one) => one.kind === kind)).toEqual([])
 })
 
-describe('inline volumes by label', () => {
+describe('the policy that denies inline volumes', () => {
   const resources = () => render(kustomization('overlays/default', { components: ['components/inline-by-label'] }))
   const flex = { name: 'f', flexVolume: { driver: 'modekeep/fs' } }
   const csi = { name: 'c', csi: { driver: 'modekeep.csi' } }
@@ -219,11 +219,11 @@ describe('inline volumes by label', () => {
     ['a FlexVolume', { volumes: [...others, flex] }, false],
     ['a CSI volume', { volumes: [csi, ...others] }, false],
     ['a claim', { volumes: [{ name: 'p', persistentVolumeClaim: { claimName: 'data' } }] }, true],
-  ])('%s', (_, spec, allowed) => {
+  ])('a pod with %s is permitted unless the pod has an inline volume of modekeep', (_, spec, allowed) => {
     expect(isAllowed(spec)).toBe(allowed)
   })
 
-  it('are denied if the namespace does not have the label', () => {
+  it('applies to new pods in every namespace without the label', () => {
     const { spec, metadata } = one(resources(), 'ValidatingAdmissionPolicyBinding')
     const policy = one(resources(), 'ValidatingAdmissionPolicy')
     expect(spec.policyName).toBe(policy.metadata.name)
@@ -278,7 +278,7 @@ function configOf(resources: Resource[]): string {
 }
 
 describe('a changed configuration', () => {
-  it('replaces the complete one in the pod template, so that it is rolled out and back with it', () => {
+  it('is part of the pod template, so that a rollout and a rollback include the configuration', () => {
     const config = '{ "allow": [{ "sources": ["/srv/volumes/*"] }],\n  "logLevel": "debug" }\n'
     const resources = render(kustomization('overlays/gke', { config }))
     expect(configOf(resources)).toBe(config)
@@ -321,47 +321,56 @@ describe('the examples', () => {
   const files = fs.readdirSync(join(FOLDER, 'examples')).map((name) => join(FOLDER, 'examples', name))
   const config = parseConfig('{ "allow": [{ "sources": ["/srv/volumes/*"] }] }', '').config
 
-  it.each([...files, join(FOLDER, 'device-plugin/example-pod.yaml')])('%s is accepted by the API server', (file) => {
-    const resources: Resource[] = parseAllDocuments(fs.readFileSync(file, 'utf8')).map((document) => document.toJS())
-    expect(resources.flatMap((resource) => faultsIn(resource, { newer: true }))).toEqual([])
-    for (const { spec } of resources.filter((resource) => resource.spec?.template)) {
-      expect(spec.template.metadata.labels).toEqual(spec.selector.matchLabels)
-    }
-  })
+  it.each([...files, join(FOLDER, 'device-plugin/example-pod.yaml')])(
+    'the example %s is accepted by the API server',
+    (file) => {
+      const resources: Resource[] = parseAllDocuments(fs.readFileSync(file, 'utf8')).map((document) => document.toJS())
+      expect(resources.flatMap((resource) => faultsIn(resource, { newer: true }))).toEqual([])
+      for (const { spec } of resources.filter((resource) => resource.spec?.template)) {
+        expect(spec.template.metadata.labels).toEqual(spec.selector.matchLabels)
+      }
+    },
+  )
 
   const OF_OTHERS = files.filter((file) => file.includes('/any-volume'))
 
-  it.each(OF_OTHERS)("%s requests the group of a claim by an annotation, and prevents kubelet's walk", (file) => {
-    const resources: Resource[] = parseAllDocuments(fs.readFileSync(file, 'utf8')).map((document) => document.toJS())
-    const templates = resources.map(({ spec }) => spec.template)
-    expect(templates.length).toBeGreaterThan(0)
-    for (const { metadata, spec } of templates) {
-      const { supplementalGroups = [], fsGroup } = spec.securityContext
-      expect([...supplementalGroups, fsGroup]).toContain(Number(metadata.annotations['modekeep/group']))
-      expect(spec.volumes.every((volume: Resource) => 'persistentVolumeClaim' in volume)).toBe(true)
-      if (fsGroup !== undefined) expect(fs.readFileSync(file, 'utf8')).toContain('"fsGroupPolicy":"None"')
-    }
-  })
+  it.each(OF_OTHERS)(
+    "the example %s requests the group of a claim by an annotation, and prevents kubelet's walk",
+    (file) => {
+      const resources: Resource[] = parseAllDocuments(fs.readFileSync(file, 'utf8')).map((document) => document.toJS())
+      const templates = resources.map(({ spec }) => spec.template)
+      expect(templates.length).toBeGreaterThan(0)
+      for (const { metadata, spec } of templates) {
+        const { supplementalGroups = [], fsGroup } = spec.securityContext
+        expect([...supplementalGroups, fsGroup]).toContain(Number(metadata.annotations['modekeep/group']))
+        expect(spec.volumes.every((volume: Resource) => 'persistentVolumeClaim' in volume)).toBe(true)
+        if (fsGroup !== undefined) expect(fs.readFileSync(file, 'utf8')).toContain('"fsGroupPolicy":"None"')
+      }
+    },
+  )
 
-  it.each(files.filter((file) => !OF_OTHERS.includes(file)))('%s has volumes that modekeep accepts', (file) => {
-    const resources: Resource[] = parseAllDocuments(fs.readFileSync(file, 'utf8')).map((document) => document.toJS())
-    const pods = resources.flatMap(({ kind, spec, metadata }) => {
-      if (kind === 'PersistentVolume') return [{ metadata, spec: { volumes: [{ name: 'v', ...spec }] } }]
-      const of = spec?.template?.spec ?? (kind === 'Pod' ? spec : undefined)
-      return of === undefined ? [] : [{ metadata, spec: of }]
-    })
-    const volumes = pods.flatMap((pod) =>
-      pod.spec.volumes.filter(({ flexVolume }: Volume) => flexVolume).map((volume: Volume) => ({ pod, volume })),
-    )
-    expect(volumes.length).toBeGreaterThan(0)
-    for (const { pod, volume } of volumes)
-      readRequest(
-        '/pods/p/volumes/modekeep~fs/v',
-        JSON.stringify(kubeletOptions(pod, volume, {})),
-        config,
-        volumeKindLookup,
+  it.each(files.filter((file) => !OF_OTHERS.includes(file)))(
+    'the example %s has volumes that modekeep accepts',
+    (file) => {
+      const resources: Resource[] = parseAllDocuments(fs.readFileSync(file, 'utf8')).map((document) => document.toJS())
+      const pods = resources.flatMap(({ kind, spec, metadata }) => {
+        if (kind === 'PersistentVolume') return [{ metadata, spec: { volumes: [{ name: 'v', ...spec }] } }]
+        const of = spec?.template?.spec ?? (kind === 'Pod' ? spec : undefined)
+        return of === undefined ? [] : [{ metadata, spec: of }]
+      })
+      const volumes = pods.flatMap((pod) =>
+        pod.spec.volumes.filter(({ flexVolume }: Volume) => flexVolume).map((volume: Volume) => ({ pod, volume })),
       )
-  })
+      expect(volumes.length).toBeGreaterThan(0)
+      for (const { pod, volume } of volumes)
+        readRequest(
+          '/pods/p/volumes/modekeep~fs/v',
+          JSON.stringify(kubeletOptions(pod, volume, {})),
+          config,
+          volumeKindLookup,
+        )
+    },
+  )
 })
 
 const HEAL = [

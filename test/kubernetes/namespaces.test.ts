@@ -37,14 +37,17 @@ function strayIn(resources: readonly Resource[], namespace: string): string[] {
   ])
 }
 
-describe('every object of a rendering is in its namespace', () => {
-  it.each(listRenderings(OVERLAYS))('for overlay %s with components: %s', (overlay, _, components) => {
-    expect(strayIn(render(kustomization(`overlays/${overlay}`, { components })), 'kube-system')).toEqual([])
-  })
+describe('the namespace of rendered objects', () => {
+  it.each(listRenderings(OVERLAYS))(
+    'every object of overlay %s is in kube-system with components: %s',
+    (overlay, _, components) => {
+      expect(strayIn(render(kustomization(`overlays/${overlay}`, { components })), 'kube-system')).toEqual([])
+    },
+  )
 
   // OpenShift's overlay alone has an object of its own that names a namespace.
   it.each(listRenderings(['default', 'openshift']))(
-    'for overlay %s in another namespace, with components: %s',
+    'every object of overlay %s is in the configured namespace with components: %s',
     (overlay, _, components) => {
       const directory = kustomization(`overlays/${overlay}`, { components })
       const file = join(directory, 'kustomization.yaml')
@@ -54,7 +57,7 @@ describe('every object of a rendering is in its namespace', () => {
     },
   )
 
-  it('for every component in the directory', () => {
+  it('every component in the directory is in a tested set of components', () => {
     const components = fs.readdirSync(join(FOLDER, 'components')).map((name) => `components/${name}`)
     expect(components.filter((name) => !ALL_COMPONENTS.some((list) => list.includes(name)))).toEqual([])
   })

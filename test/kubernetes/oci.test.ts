@@ -68,7 +68,7 @@ describe('an image for both processors', () => {
     }
   })
 
-  it('has the same bytes each time', () => {
+  it('has the same bytes in every build', () => {
     const again = ociArchive(IMAGE, variants)
     expect([again.archive.equals(archive), again.index.equals(index)]).toEqual([true, true])
   })

@@ -23,7 +23,7 @@ function start(program: string) {
 }
 
 describe("the container's first process", () => {
-  it('passes its arguments to modekeep, and ends with it and its status', async () => {
+  it('passes its arguments to modekeep, and exits when modekeep exits, with the same status', async () => {
     expect(await start('echo "$@"; exit 7').ended).toEqual({ code: 7, text: 'heal --watch\n' })
   })
 

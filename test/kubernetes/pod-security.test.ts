@@ -31,16 +31,16 @@ const levelNeeded = (resources: readonly Resource[]) => {
 }
 
 describe('the Pod Security level', () => {
-  it.each(EXAMPLES)('of %s is stated in it', (file) => {
+  it.each(EXAMPLES)('of the example %s is stated in that file', (file) => {
     const resources = parseAllDocuments(text(file)).map((document) => document.toJS())
     expect(saidLevel(text(file))).toBe(levelNeeded(resources))
   })
 
-  it('of the DaemonSet is stated in it', () => {
+  it('of the DaemonSet is stated in its manifest', () => {
     expect(saidLevel(text('base/daemonset.yaml'))).toBe(levelNeeded(render(kustomization('overlays/default', {}))))
   })
 
-  it.each(COMPONENTS)('of %s is stated in it', (component) => {
+  it.each(COMPONENTS)('of the component %s is stated in its manifest', (component) => {
     const resources = render(kustomization('overlays/default', { components: [component] }))
     expect(saidLevel(text(`${component}/kustomization.yaml`))).toBe(levelNeeded(resources))
   })

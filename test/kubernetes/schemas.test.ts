@@ -30,7 +30,7 @@ describe('the check against the schemas of Kubernetes', () => {
     ],
     ['a kind of another group', { ...POD, apiVersion: 'apps/v1' }, 'no schema for apps/v1 Pod'],
     ['nothing', null, 'no schema for  '],
-  ])('reports %s', (_, resource, fault) => expect(faults(resource)).toEqual([fault]))
+  ])('reports a resource with %s', (_, resource, fault) => expect(faults(resource)).toEqual([fault]))
 
   it('reports fields that are newer than Kubernetes 1.20', () => {
     const pod = withContainer({ securityContext: { appArmorProfile: { type: 'Unconfined' } } })

@@ -34,7 +34,7 @@ describe('the signature of a release', () => {
     expect(signer().verify(file, SUMS).status).not.toBe(0)
   })
 
-  it('has the same bytes each time', async () => {
+  it('has the same bytes for every signing', async () => {
     const { key } = signer()
     const [first, second] = [await signatureOf(Buffer.from(SUMS), key), await signatureOf(Buffer.from(SUMS), key)]
     expect(first.equals(second)).toBe(true)

@@ -8,7 +8,7 @@ import {
   type CsiTaskProgress,
 } from '../src/frontends/csi/worker-tasks.ts'
 import { linuxHost } from '../src/kernel/linux/index.ts'
-import { forbidCoreDumps, markSupervised } from '../src/kernel/linux/processes.ts'
+import { forbidCoreDumps, markProcessSupervised } from '../src/kernel/linux/processes.ts'
 import { nodeFs } from '../src/kernel/read-file.ts'
 import { createCallLog } from '../src/log/call-log.ts'
 import { appendLogLine } from '../src/log/log-file.ts'
@@ -18,7 +18,7 @@ import { discardStderr, STDOUT_WORKER_OUTPUT } from './streams.ts'
 
 /** Runs the tasks of the CSI server. */
 export function serveCsiWorkerTasks(env: NodeJS.ProcessEnv): Promise<void> {
-  markSupervised()
+  markProcessSupervised()
   keepHeapSmall()
   let isAlive = () => {}
   // A worker that waits for its next task reports nothing.

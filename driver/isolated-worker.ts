@@ -1,7 +1,7 @@
 import type { Handle } from '../src/kernel/host.ts'
 import { linuxHost } from '../src/kernel/linux/index.ts'
-import { endWithParent } from '../src/kernel/linux/processes.ts'
-import { ISOLATED_HANDLE } from '../src/kernel/worker-process.ts'
+import { endProcessWithParent } from '../src/kernel/linux/processes.ts'
+import { ISOLATED_TASK_DIRECTORY_FD } from '../src/kernel/worker-process.ts'
 import { type IsolatedWorkFunction, runIsolatedWorkRequest } from '../src/worker/serve.ts'
 import { writeWholeText } from './streams.ts'
 
@@ -38,7 +38,7 @@ async function importIsolatedWork(name: string): Promise<IsolatedWorkFunction> {
 export function runIsolatedWorker(caller: string | undefined): boolean {
   // Only a caller passes its own process id. If the caller has ended already, this process has another parent.
   if (caller !== String(process.ppid)) return false
-  endWithParent()
+  endProcessWithParent()
   const { stdin } = process
   const end = () => process.exit(1)
   const write = (text: string) => {
@@ -52,10 +52,13 @@ export function runIsolatedWorker(caller: string | undefined): boolean {
     stdin.off('data', read)
     // The caller's end closes the pipe, and Node reports that only to a reader.
     stdin.on('data', () => {})
-    void runIsolatedWorkRequest(linuxHost, ISOLATED_HANDLE as Handle, request, write, importIsolatedWork).then(
-      () => process.exit(0),
-      end,
-    )
+    void runIsolatedWorkRequest(
+      linuxHost,
+      ISOLATED_TASK_DIRECTORY_FD as Handle,
+      request,
+      write,
+      importIsolatedWork,
+    ).then(() => process.exit(0), end)
   }
   stdin.setEncoding('utf8').on('data', read).on('end', end).on('error', end)
   return true

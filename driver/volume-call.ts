@@ -3,7 +3,7 @@ import { readConfig } from '../src/config/read-config.ts'
 import type { FlexVolumeReply } from '../src/frontends/flexvolume/protocol.ts'
 import { answerVolumeCall, type VolumeCall } from '../src/frontends/flexvolume/volume-call.ts'
 import { linuxHost } from '../src/kernel/linux/index.ts'
-import { forbidCoreDumps, markSupervised } from '../src/kernel/linux/processes.ts'
+import { forbidCoreDumps, markProcessSupervised } from '../src/kernel/linux/processes.ts'
 import { nodeFs } from '../src/kernel/read-file.ts'
 import { createCallLog } from '../src/log/call-log.ts'
 import { appendLogLine } from '../src/log/log-file.ts'
@@ -34,6 +34,6 @@ export async function answerVolumeCallOnNode(call: VolumeCall, env: NodeJS.Proce
 }
 
 function enableLoaderSupervision(value: string, config: NodeConfig) {
-  markSupervised()
+  markProcessSupervised()
   return reportToLoader(value, config, writeWholeText)
 }

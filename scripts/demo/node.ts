@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { resolve } from 'node:path'
-import { parseMountinfo, selectLayers } from '../../src/kernel/mount-table/mountinfo.ts'
+import { parseMountinfo, selectMountLayers } from '../../src/kernel/mount-table/mountinfo.ts'
 import { type Listed, listTree, makeTree, SIX_FILES } from '../../test/helpers/tree.ts'
 
 /** A node with one volume of six files, and kubelet's side of the calls. */
@@ -58,7 +58,7 @@ export function realNode(where: string): DemoNode {
     },
     files: () => listTree(fs, source),
     layers: (pod) =>
-      selectLayers(parseMountinfo(fs.readFileSync('/proc/self/mountinfo', 'utf8')), directory(pod)).length,
+      selectMountLayers(parseMountinfo(fs.readFileSync('/proc/self/mountinfo', 'utf8')), directory(pod)).length,
     close() {
       execFileSync('umount', ['--lazy', top])
       fs.rmdirSync(top)

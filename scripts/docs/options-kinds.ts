@@ -1,5 +1,5 @@
 import { DEFAULT_FS_TYPES } from '../../src/config/rule.ts'
-import { FLAGS, ORDINARY_FLAGS } from '../../src/kernel/mount-table/mount-flags.ts'
+import { MOUNT_OPTIONS_BY_NAME, ORDINARY_MOUNT_OPTIONS } from '../../src/kernel/mount-table/mount-flags.ts'
 import { FUSE_PROGRAMS } from '../../src/volume/fuse-programs.ts'
 import { volumeKindLookup } from '../../src/volume/index.ts'
 import { FLAG_TEXTS, KIND_TEXTS, MOUNT_OPTION_TEXTS } from './kind-descriptions.ts'
@@ -59,8 +59,8 @@ export function mountOptions(): string {
     '',
     table(
       ['option', 'meaning'],
-      [...FLAGS.keys()].map((name) => {
-        const leave = ORDINARY_FLAGS.includes(name) ? '' : '; **a rule must name it**'
+      [...MOUNT_OPTIONS_BY_NAME.keys()].map((name) => {
+        const leave = ORDINARY_MOUNT_OPTIONS.includes(name) ? '' : '; **a rule must name it**'
         return [code(name), `${FLAG_TEXTS[name] ?? ''}${leave}`]
       }),
     ),

@@ -2,7 +2,7 @@ import { FAULT_ENTRIES } from '../errors/entries/index.ts'
 import { escapeJson, escapeUnprintable } from '../errors/escape.ts'
 import { renderFaultCodes } from '../errors/fault.ts'
 import { formatError, Refusal } from '../errors/refusal.ts'
-import { succeeds } from '../kernel/system-error.ts'
+import { hasCallSucceeded } from '../kernel/system-error.ts'
 import { createCallLog } from '../log/call-log.ts'
 import { appendLogLine } from '../log/log-file.ts'
 import { type CompletionNameKind, listFaultExplanations, listRecordedNames, summarizeMounts } from './commands/about.ts'
@@ -160,7 +160,7 @@ async function runNodeCommand(context: OperatorContext, command: NodeCommand, is
     const configNow = async () => (await readNodeConfig(context, command)).config
     const { serveHealth, metrics } = context
     // A watch continues to repair even if stdout cannot be written.
-    const printIfPossible = (found: CommandDocument) => void succeeds(() => printDocument(found))
+    const printIfPossible = (found: CommandDocument) => void hasCallSucceeded(() => printDocument(found))
     await healAfterEachChange(session, command, { fs, watch, configNow, report: printIfPossible, serveHealth, metrics })
     return EXIT_SUCCESS
   }

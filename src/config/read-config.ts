@@ -2,7 +2,7 @@ import { realpathSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { createFault, type Fault, prefixFault } from '../errors/fault.ts'
 import { Refusal } from '../errors/refusal.ts'
-import { readOwned } from '../kernel/read-file.ts'
+import { readOwnedFile } from '../kernel/read-file.ts'
 import { DEFAULT_CONFIG, type LoadedConfig, type NodeConfig } from './defaults.ts'
 
 export interface ConfigFile {
@@ -32,7 +32,7 @@ export async function readConfigFile(file: string, isExplicit: boolean): Promise
   const defaults = { ...DEFAULT_CONFIG, stateDir: resolveRealPath(DEFAULT_CONFIG.stateDir), configFile: file }
   let bytes: Buffer | undefined
   try {
-    bytes = readOwned(file)
+    bytes = readOwnedFile(file)
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
     return {

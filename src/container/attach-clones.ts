@@ -2,10 +2,10 @@ import { type Fault, renderFaults } from '../errors/fault.ts'
 import { formatError, quoteValue, Refusal } from '../errors/refusal.ts'
 import { findConflictingCalls } from '../fsgroup/conflicts.ts'
 import { mapIds, SEVERAL_GROUPS, Unmappable } from '../fsgroup/map-group.ts'
-import { deferClose, type Handle, type Host } from '../kernel/host.ts'
+import { deferHandleClose, type Handle, type Host } from '../kernel/host.ts'
 import type { IdMap } from '../kernel/id-map.ts'
-import { createMountRestrictionsReader, RDONLY } from '../kernel/mount-table/mount-flags.ts'
-import { snapshotTable } from '../kernel/mount-table/mountinfo.ts'
+import { createMountRestrictionsReader, MOUNT_ATTR_RDONLY } from '../kernel/mount-table/mount-flags.ts'
+import { snapshotMountTable } from '../kernel/mount-table/mountinfo.ts'
 import { createHandleLocationFinder } from '../kernel/mount-table/tree-location.ts'
 import { type ContainerRecord, containerRecords, isContainerId } from '../state/container-record.ts'
 import type { Session } from '../state/session.ts'
@@ -69,7 +69,7 @@ export async function attachClones(
   removeClones(session, container)
   using handles = new DisposableStack()
   const planned: PlannedClone[] = []
-  const table = snapshotTable(session.host)
+  const table = snapshotMountTable(session.host)
   const context = { ...request, table, locationOf: createHandleLocationFinder(session.host, table) }
   for (const [volume, clone] of request.clones.entries()) {
     report({ step: 'open', volume })
@@ -84,7 +84,7 @@ export async function attachClones(
     await refuseGroupChanges(session, planned)
     refuseUnlessOptional(request, planned)
     const directory = await createContainerDirectory(session, container)
-    using _directory = deferClose(session.host.inodes, directory)
+    using _directory = deferHandleClose(session.host.inodes, directory)
     for (const [index, clone] of planned.entries()) {
       report({ step: 'attach', volume: index })
       await makeClone(session, { directory, pod: `${request.pod.namespace}/${request.pod.name}` }, index, clone)
@@ -194,7 +194,7 @@ async function makeClone(
     const { tree, clonedFrom, fsType } = source
     await attempt(planned, async () => {
       // setFlags also makes the mount private.
-      session.host.mounts.setFlags(tree, { set: request.options.includes('ro') ? RDONLY : 0, clear: 0 })
+      session.host.mounts.setFlags(tree, { set: request.options.includes('ro') ? MOUNT_ATTR_RDONLY : 0, clear: 0 })
       if (map !== undefined) mapIds(session, tree, clonedFrom, map, fsType)
       await setRootBits(session, request, source, planned.root?.rootVolume, pod)
       attachClone(session, directory, index, tree)

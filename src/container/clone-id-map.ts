@@ -2,10 +2,10 @@ import * as z from 'zod/mini'
 import { quoteValue, Refusal } from '../errors/refusal.ts'
 import type { Host } from '../kernel/host.ts'
 import {
-  composeMaps,
-  createSwapMap,
+  composeIdMaps,
+  createGroupSwapMap,
   describeIdMapFault,
-  HIGHEST_ID,
+  HIGHEST_UID_OR_GID,
   type IdMap,
   type IdRange,
   mapToShownId,
@@ -21,7 +21,7 @@ import type { ContainerCloneRequest } from './clone-request.ts'
  * @throws {Refusal} if the pod's user namespace does not contain the requested group
  */
 export function createCloneIdMap(from: number, to: number | undefined, pod: IdMap | undefined): IdMap | undefined {
-  const groups = to === undefined || to === from ? undefined : createSwapMap(from, to)
+  const groups = to === undefined || to === from ? undefined : createGroupSwapMap(from, to)
   if (pod === undefined) return groups
   if (to !== undefined && mapToShownId(pod.gids, to) === undefined) {
     const ranges = pod.gids.map(({ disk, count }) => `${disk} to ${disk + count - 1}`).join(', ')
@@ -31,13 +31,13 @@ export function createCloneIdMap(from: number, to: number | undefined, pod: IdMa
       `write one of these, or leave "hostUsers" out`,
     )
   }
-  return groups === undefined ? pod : composeMaps(groups, pod)
+  return groups === undefined ? pod : composeIdMaps(groups, pod)
 }
 
 const createSchema = () => {
-  const id = z.int().check(z.gte(0), z.lte(HIGHEST_ID))
+  const id = z.int().check(z.gte(0), z.lte(HIGHEST_UID_OR_GID))
   const ranges = z.array(
-    z.object({ hostId: id, containerId: id, length: z.int().check(z.gte(1), z.lte(HIGHEST_ID + 1)) }),
+    z.object({ hostId: id, containerId: id, length: z.int().check(z.gte(1), z.lte(HIGHEST_UID_OR_GID + 1)) }),
   )
   return z.object({ uidMappings: ranges, gidMappings: ranges })
 }

@@ -1,7 +1,15 @@
 import { quoteValue, Refusal } from '../errors/refusal.ts'
-import { deferClose, errorCode, FILE_TYPE, type Handle, type Host, SYMLINK, useOrClose } from '../kernel/host.ts'
-import { CSI_PLUGIN, parseSubPathVolume } from '../kernel/mount-table/kubelet-volume.ts'
-import { snapshotTable } from '../kernel/mount-table/mountinfo.ts'
+import {
+  deferHandleClose,
+  FILE_TYPE_MASK,
+  getErrno,
+  type Handle,
+  type Host,
+  SYMLINK_TYPE,
+  useHandleOrClose,
+} from '../kernel/host.ts'
+import { CSI_PLUGIN_DIRECTORY, parseSubPathVolume } from '../kernel/mount-table/kubelet-volume.ts'
+import { snapshotMountTable } from '../kernel/mount-table/mountinfo.ts'
 import {
   type createHandleLocationFinder,
   type MountedLocation,
@@ -69,7 +77,7 @@ export function openCloneSource(
   const from = readGroup()
   const identity = resolveVolumeIdentity(session, opened, inodes.stat(opened))
   const tree = mounts.cloneTree(opened)
-  handles.use(deferClose(inodes, tree))
+  handles.use(deferHandleClose(inodes, tree))
   return {
     path,
     identity,
@@ -107,7 +115,7 @@ export function openVolume(
 ): OpenedVolume {
   const { host } = session
   const closeLater = (handle: Handle) => {
-    handles.use(deferClose(host.inodes, handle))
+    handles.use(deferHandleClose(host.inodes, handle))
     return handle
   }
   const shown = closeLater(openSource(session, context, source))
@@ -161,7 +169,7 @@ export function openSource(session: Session, context: PodContext, source: string
   const { host } = session
   const inPod = splitPodPath(context, source)
   if (inPod !== undefined) return openComponents(host, context.kubeletDir, inPod)
-  return useOrClose(
+  return useHandleOrClose(
     host.inodes,
     openSourceWithoutLinks(host, source, { what: 'its source', remedy: 'create it' }),
     (handle) => {
@@ -175,7 +183,7 @@ export function openSource(session: Session, context: PodContext, source: string
 function openComponents({ inodes }: Host, kubeletDir: string, parts: readonly string[]): Handle {
   let here = inodes.openTrusted(kubeletDir)
   for (const part of parts) {
-    using _ = deferClose(inodes, here)
+    using _ = deferHandleClose(inodes, here)
     here = openComponent(inodes, here, part)
   }
   return here
@@ -183,9 +191,9 @@ function openComponents({ inodes }: Host, kubeletDir: string, parts: readonly st
 
 function openComponent(inodes: Host['inodes'], parent: Handle, name: string): Handle {
   try {
-    return useOrClose(inodes, inodes.openEntry(parent, Buffer.from(name)), (entry) => {
+    return useHandleOrClose(inodes, inodes.openEntry(parent, Buffer.from(name)), (entry) => {
       // statMountPoint does not query a network file system's server.
-      if ((inodes.statMountPoint(entry).mode & FILE_TYPE) !== SYMLINK) return entry
+      if ((inodes.statMountPoint(entry).mode & FILE_TYPE_MASK) !== SYMLINK_TYPE) return entry
       throw Refusal.of(
         'map-source',
         `has a symbolic link in its path (${quoteValue(name)}), which could lead anywhere`,
@@ -193,7 +201,7 @@ function openComponent(inodes: Host['inodes'], parent: Handle, name: string): Ha
       )
     })
   } catch (error) {
-    if (errorCode(error) !== 'ENOENT' && errorCode(error) !== 'ENOTDIR') throw error
+    if (getErrno(error) !== 'ENOENT' && getErrno(error) !== 'ENOTDIR') throw error
     throw Refusal.of(
       'map-sub-path',
       `has no source any more (${quoteValue(name)} is missing)`,
@@ -213,7 +221,7 @@ export function* openVolumeRoots(host: Host, { kubeletDir, pod }: PodIdentity, v
   const volumes = ['pods', pod.uid, 'volumes']
   for (const plugin of host.files.list([kubeletDir, ...volumes].join('/'))) {
     const root = [...volumes, plugin, volume]
-    const parts = plugin === CSI_PLUGIN ? [...root, 'mount'] : root
+    const parts = plugin === CSI_PLUGIN_DIRECTORY ? [...root, 'mount'] : root
     try {
       yield openComponents(host, kubeletDir, parts)
     } catch (error) {
@@ -226,10 +234,10 @@ export function* openVolumeRoots(host: Host, { kubeletDir, pod }: PodIdentity, v
 /** Opens and stats each source of a container. @throws the error of the first source that fails */
 export function checkCloneSources(session: Session, request: ContainerCloneRequest): void {
   const { host } = session
-  const context = { ...request, table: snapshotTable(host) }
+  const context = { ...request, table: snapshotMountTable(host) }
   for (const { source } of request.clones) {
     const opened = openSource(session, context, source)
-    using _ = deferClose(host.inodes, opened)
+    using _ = deferHandleClose(host.inodes, opened)
     host.inodes.stat(opened)
   }
 }

@@ -1,5 +1,5 @@
-import { deferClose, type Handle, isDirectory, tolerateErrno, useOrClose } from '../kernel/host.ts'
-import { withPath } from '../kernel/system-error.ts'
+import { deferHandleClose, type Handle, isDirectory, tolerateErrno, useHandleOrClose } from '../kernel/host.ts'
+import { addPathToErrors } from '../kernel/system-error.ts'
 import { retryUntilDefined } from '../kernel/waiting.ts'
 import { isContainerId, locateContainerRecords } from '../state/container-record.ts'
 import { type Session, warnOnFailure } from '../state/session.ts'
@@ -35,8 +35,8 @@ export function tryLockContainer(session: Session, container: string): Disposabl
 }
 
 function tryLockCloneFile(session: StagingNode & Pick<Session, 'warn'>, path: string): Disposable | undefined {
-  const lock = withPath('lock', path, () => session.host.tryLock(path))
-  const release = () => withPath('remove', path, () => lock?.release(true))
+  const lock = addPathToErrors('lock', path, () => session.host.tryLock(path))
+  const release = () => addPathToErrors('remove', path, () => lock?.release(true))
   // A lock that cannot be removed is no failure of the task that held it. `reconcileContainers` removes the file.
   return lock && { [Symbol.dispose]: () => warnOnFailure(session, 'could not give a lock back', release) }
 }
@@ -63,7 +63,7 @@ export async function createContainerDirectory(session: Session, container: stri
   // The lock keeps another task from removing the staging mount while it is still empty.
   using _lock = await retryUntilDefined(() => tryLockCloneFile(session, resolveLockPath(session, STAGING_LOCK)))
   const staging = openOrCreateStaging(session)
-  using _ = deferClose(inodes, staging)
+  using _ = deferHandleClose(inodes, staging)
   const name = Buffer.from(container)
   inodes.createDirectory(staging, name, 0o700)
   return inodes.openEntry(staging, name)
@@ -72,19 +72,19 @@ export async function createContainerDirectory(session: Session, container: stri
 function openOrCreateStaging(session: Session): Handle {
   const { inodes, mounts } = session.host
   const parent = inodes.openTrusted(locateContainerRecords(session))
-  using _parent = deferClose(inodes, parent)
+  using _parent = deferHandleClose(inodes, parent)
   const existing = openStaging(session, parent)
   // The task that mounted it may have crashed before it made the mount private.
   if (existing !== undefined) {
-    return useOrClose(inodes, existing, (staging) => {
+    return useHandleOrClose(inodes, existing, (staging) => {
       makePrivate(session, staging)
       return staging
     })
   }
   tolerateErrno('EEXIST', () => inodes.createDirectory(parent, STAGING_NAME, 0o700))
   const target = inodes.openEntry(parent, STAGING_NAME)
-  using _target = deferClose(inodes, target)
-  return useOrClose(inodes, mounts.createTree('tmpfs', ['mode=0700']), (tree) => {
+  using _target = deferHandleClose(inodes, target)
+  return useHandleOrClose(inodes, mounts.createTree('tmpfs', ['mode=0700']), (tree) => {
     mounts.attach(tree, target)
     makePrivate(session, tree)
     return tree
@@ -108,7 +108,7 @@ export function attachClone({ host }: StagingNode, directory: Handle, number: nu
   if (isDirectory(inodes.statMountPoint(tree))) inodes.createDirectory(directory, name, 0)
   else inodes.createFile(directory, name, 0)
   const target = inodes.openEntry(directory, name)
-  using _ = deferClose(inodes, target)
+  using _ = deferHandleClose(inodes, target)
   mounts.attach(tree, target)
 }
 
@@ -124,7 +124,7 @@ export function removeClones(node: StagingNode, container: string): boolean {
   const name = Buffer.from(container)
   const directory = tolerateErrno('ENOENT', () => inodes.openEntry(staging.handle, name))
   if (directory === undefined) return false
-  using _ = deferClose(inodes, directory)
+  using _ = deferHandleClose(inodes, directory)
   for (const entry of files.list(`${resolveStagingPath(node)}/${container}`)) {
     const number = Buffer.from(entry)
     while (inodes.statMountPoint(directory, number).mountRoot) mounts.detach(directory, number)
@@ -148,7 +148,7 @@ export function removeEmptyStaging(session: StagingNode & Pick<Session, 'warn'>)
   using lock = tryLockCloneFile(session, resolveLockPath(session, STAGING_LOCK))
   if (lock === undefined || listStagedContainers(session).length > 0) return
   const parent = inodes.openTrusted(directory)
-  using _ = deferClose(inodes, parent)
+  using _ = deferHandleClose(inodes, parent)
   tolerateErrno('ENOENT', () => {
     while (inodes.statMountPoint(parent, STAGING_NAME).mountRoot) mounts.detach(parent, STAGING_NAME)
     inodes.removeDirectory(parent, STAGING_NAME)
@@ -160,7 +160,7 @@ function openStagingIfMounted(node: StagingNode): ({ handle: Handle } & Disposab
   const directory = locateContainerRecords(node)
   const parent = tolerateErrno('ENOENT', () => inodes.openTrusted(directory))
   if (parent === undefined) return undefined
-  using _ = deferClose(inodes, parent)
+  using _ = deferHandleClose(inodes, parent)
   const handle = openStaging(node, parent)
-  return handle === undefined ? undefined : { handle, ...deferClose(inodes, handle) }
+  return handle === undefined ? undefined : { handle, ...deferHandleClose(inodes, handle) }
 }

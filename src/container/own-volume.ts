@@ -1,8 +1,8 @@
 import { createFault } from '../errors/fault.ts'
 import { formatError, quoteValue, Refusal } from '../errors/refusal.ts'
-import { deferClose, type Handle, type Host, refuseOnErrno, tolerateErrno } from '../kernel/host.ts'
+import { deferHandleClose, type Handle, type Host, refuseOnErrno, tolerateErrno } from '../kernel/host.ts'
 import { createMountRestrictionsReader, parseMountFlags } from '../kernel/mount-table/mount-flags.ts'
-import { snapshotTable } from '../kernel/mount-table/mountinfo.ts'
+import { snapshotMountTable } from '../kernel/mount-table/mountinfo.ts'
 import { hasMountRecord, type MountRecord, mountRecords, rebuildMountRequest } from '../state/mount-record.ts'
 import type { Session } from '../state/session.ts'
 import { createDetachedTree } from '../volume/detached-tree.ts'
@@ -48,7 +48,7 @@ export async function cloneOwnVolume(
     )
   }
   const source = kind.openSource?.(host, mountRequest)
-  if (source !== undefined) handles.use(deferClose(inodes, source.handle))
+  if (source !== undefined) handles.use(deferHandleClose(inodes, source.handle))
   const made = createDetachedTree(session, kind, mountRequest, source)
   handles.defer(() => made.close())
   await made.make(undefined)
@@ -115,7 +115,7 @@ function clonePart(
       ),
     }),
   )
-  handles.use(deferClose(inodes, tree))
+  handles.use(deferHandleClose(inodes, tree))
   return tree
 }
 
@@ -131,7 +131,7 @@ function openLinkFreePath(
     const parent: Handle = current
     current = tolerateErrno('ENOENT ENOTDIR', () => inodes.openEntry(parent, Buffer.from(name)))
     if (current === undefined) return undefined
-    handles.use(deferClose(inodes, current))
+    handles.use(deferHandleClose(inodes, current))
   }
   return current
 }
@@ -143,12 +143,12 @@ function openLinkFreePath(
 export function readOwnRestrictions(session: Session, request: OwnMountsRequest): string[][] {
   const { host } = session
   const readRestrictions = createMountRestrictionsReader(host)
-  const context = { ...request, table: snapshotTable(host) }
+  const context = { ...request, table: snapshotMountTable(host) }
   return request.mounts.map(({ destination, source }) => {
     try {
       using handles = new DisposableStack()
       const shown = openSource(session, context, source)
-      handles.use(deferClose(host.inodes, shown))
+      handles.use(deferHandleClose(host.inodes, shown))
       if (!hasOwnRecord(session, request, source, shown, handles)) return []
       const restrictions = host.inodes.statMountPoint(shown).mountRoot ? readRestrictions(shown) : undefined
       if (restrictions !== undefined) return restrictions
@@ -178,6 +178,6 @@ function hasOwnRecord(
   const volume = findSubPathVolume(request, source)
   if (volume === undefined) return hasMountRecord(session, host.inodes.pathOf(shown))
   const roots = [...openVolumeRoots(host, request, volume)]
-  for (const root of roots) handles.use(deferClose(host.inodes, root))
+  for (const root of roots) handles.use(deferHandleClose(host.inodes, root))
   return roots.some((root) => hasMountRecord(session, host.inodes.pathOf(root)))
 }

@@ -2,15 +2,15 @@ import { findMapGrant, HOST_PATH } from '../config/map-rule.ts'
 import { createFault, type Fault } from '../errors/fault.ts'
 import { formatError, quoteValue, Refusal } from '../errors/refusal.ts'
 import { Unmappable } from '../fsgroup/map-group.ts'
-import { deferClose, type Handle, type Host } from '../kernel/host.ts'
+import { deferHandleClose, type Handle, type Host } from '../kernel/host.ts'
 import {
-  findDeviceRows,
+  findDeviceMountRows,
   type MountRow,
+  type MountTableSnapshot,
   parseMountinfo,
   readFileSystemType,
-  type TableSnapshot,
 } from '../kernel/mount-table/mountinfo.ts'
-import { isWithin, resolveRowLocation } from '../kernel/mount-table/tree-location.ts'
+import { isLocationWithin, resolveMountRowLocation } from '../kernel/mount-table/tree-location.ts'
 import { mountRecords } from '../state/mount-record.ts'
 import type { Session } from '../state/session.ts'
 import {
@@ -33,7 +33,7 @@ export type PodIdentity = Pick<ContainerCloneRequest, 'kubeletDir' | 'pod'>
 
 export interface PodContext extends PodIdentity {
   /** Shared by all of a container's volumes, because kubelet has mounted them before it creates the container. */
-  table: TableSnapshot
+  table: MountTableSnapshot
 }
 
 /**
@@ -44,7 +44,7 @@ export interface PodContext extends PodIdentity {
  */
 export function refuseOwnFiles(
   { host, config }: Session,
-  table: TableSnapshot,
+  table: MountTableSnapshot,
   handle: Handle,
   isOfKubelet: boolean,
 ): void {
@@ -104,11 +104,11 @@ function findShownVolume(
   const row = table.findRow(mounts.tableId(handle))
   if (row === undefined || row.mountPoint === '/') return undefined
   const kubelet = inodes.openTrusted(kubeletDir)
-  using _ = deferClose(inodes, kubelet)
+  using _ = deferHandleClose(inodes, kubelet)
   const pods = `${inodes.pathOf(kubelet)}/pods/`
   const isVolume = ({ mountPoint }: MountRow) => mountPoint.startsWith(pods) && !NODE_DIRECTORIES.test(mountPoint)
-  const shows = (volume: MountRow) => isWithin(resolveRowLocation(row), resolveRowLocation(volume))
-  const shown = findDeviceRows(table.text(), row.device).filter((volume) => isVolume(volume) && shows(volume))
+  const shows = (volume: MountRow) => isLocationWithin(resolveMountRowLocation(row), resolveMountRowLocation(volume))
+  const shown = findDeviceMountRows(table.text(), row.device).filter((volume) => isVolume(volume) && shows(volume))
   const isSource = ({ mountPoint }: MountRow) => mountRecords.readUnlessDamaged(session, mountPoint)?.source === path
   return shown.find((volume) => !isSource(volume))?.mountPoint
 }
@@ -151,7 +151,12 @@ export function refuseType(host: Host, { fsTypes }: CloneRequest, handle: Handle
 }
 
 /** A clone contains one mount. Mounts inside would be missing, and the files that they cover would be visible. */
-export function refuseMountsBelow({ inodes, mounts }: Host, table: TableSnapshot, handle: Handle, path: string): void {
+export function refuseMountsBelow(
+  { inodes, mounts }: Host,
+  table: MountTableSnapshot,
+  handle: Handle,
+  path: string,
+): void {
   const { mountRoot, mountId } = inodes.statMountPoint(handle)
   // The usual case, without reading the mount table: 1,000 mounts take 2 ms.
   if (mountRoot && mounts.hasMountsOn(mountId) === false) return

@@ -2,7 +2,7 @@ import { Refusal } from '../errors/refusal.ts'
 import { hasPlainRoot, restoreRootBit, setBit, setRootBit } from '../fsgroup/root-bit.ts'
 import { refuseSystemGroup } from '../fsgroup/system-group.ts'
 import { isDirectory } from '../kernel/host.ts'
-import { readFileSystemType, type TableSnapshot } from '../kernel/mount-table/mountinfo.ts'
+import { type MountTableSnapshot, readFileSystemType } from '../kernel/mount-table/mountinfo.ts'
 import { acquireRecordLock } from '../state/locks.ts'
 import { locateVolumeRecords } from '../state/record-directories.ts'
 import type { Session } from '../state/session.ts'
@@ -15,7 +15,12 @@ const canWriteMapped = ({ options }: CloneRequest, { from, to }: CloneSource): b
   to !== undefined && to !== from && !options.includes('ro')
 
 /** @throws {Refusal} if no rule permits the group on disk, or the requested set-gid bit */
-export function checkRules(session: Session, request: CloneRequest, source: CloneSource, table: TableSnapshot): void {
+export function checkRules(
+  session: Session,
+  request: CloneRequest,
+  source: CloneSource,
+  table: MountTableSnapshot,
+): void {
   if (!canWriteMapped(request, source)) return
   const { tree, clonedFrom, from } = source
   const type = clonedFrom && readFileSystemType(session.host, clonedFrom)

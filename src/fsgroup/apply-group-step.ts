@@ -1,6 +1,6 @@
 import type { FsGroupRequest } from '../config/mount-request.ts'
 import { Refusal } from '../errors/refusal.ts'
-import { createSwapMap } from '../kernel/id-map.ts'
+import { createGroupSwapMap } from '../kernel/id-map.ts'
 import { computeRequestedOwnership, extractOwnership, findUnchangeableInodeType } from '../ownership/inode/policy.ts'
 import { createInodeRecord } from '../ownership/inode/record.ts'
 import { changeInode } from '../ownership/walk/change.ts'
@@ -117,7 +117,7 @@ async function mapVolume(session: Session, tree: DetachedTree, step: MapStep, he
     if (step.from === undefined && inodes.stat(tree.handle).gid !== group) continue
     if (group !== step.to) {
       const { handle, clonedFrom } = tree
-      mapIds(session, handle, clonedFrom, createSwapMap(group, step.to), request.fsType)
+      mapIds(session, handle, clonedFrom, createGroupSwapMap(group, step.to), request.fsType)
       // Checked after the map, because a rule that permits the group is useless where the kernel cannot map.
       refuseSystemGroup(session, { tree: handle, clonedFrom }, group, [request])
       if (volume === undefined) setBit(session, handle)

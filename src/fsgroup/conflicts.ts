@@ -1,12 +1,12 @@
 import { parseRemote, type RemoteSource } from '../config/source.ts'
 import { Refusal } from '../errors/refusal.ts'
-import { mayHaveUuid } from '../kernel/btrfs.ts'
+import { isPossibleBtrfsUuid } from '../kernel/btrfs.ts'
 import { type MountRow, parseMountinfo } from '../kernel/mount-table/mountinfo.ts'
 import {
-  areNested,
+  areLocationsNested,
+  arePathsNested,
   createLocationFinder,
   createMountFinder,
-  isNested,
   type TreeLocation,
   toPathPrefix,
 } from '../kernel/mount-table/tree-location.ts'
@@ -32,8 +32,8 @@ export function overlap(one: VolumeExtent, other: VolumeExtent): boolean {
   if (areNestedOnServer(one.exported, other.exported)) return true
   if (isUnlisted(one.location) || isUnlisted(other.location))
     return mayBeOneFileSystem(extractFileSystemId(one.volume), extractFileSystemId(other.volume))
-  if (one.location && other.location) return isNested(one.location, other.location)
-  return one.source !== undefined && other.source !== undefined && areNested(one.source, other.source)
+  if (one.location && other.location) return areLocationsNested(one.location, other.location)
+  return one.source !== undefined && other.source !== undefined && arePathsNested(one.source, other.source)
 }
 
 /** Returns a function that finds the NFS export of a source, which is an export's text or a path of the node. */
@@ -53,7 +53,7 @@ export function createExportFinder(table: readonly MountRow[]): (source: string)
 /** Returns whether one of two directories on a server contains the other. The kernel shows only one of its names. */
 function areNestedOnServer(one: RemoteSource | undefined, other: RemoteSource | undefined): boolean {
   if (one?.server.toLowerCase() !== other?.server.toLowerCase() || !one || !other) return false
-  return areNested(toPathPrefix(one.path), toPathPrefix(other.path))
+  return arePathsNested(toPathPrefix(one.path), toPathPrefix(other.path))
 }
 
 /**
@@ -61,7 +61,7 @@ function areNestedOnServer(one: RemoteSource | undefined, other: RemoteSource | 
  */
 export function mayOverlap(one: TreeLocation | undefined, other: TreeLocation | undefined): boolean {
   if (one === undefined || other === undefined || isUnlisted(one) || isUnlisted(other)) return true
-  return isNested(one, other)
+  return areLocationsNested(one, other)
 }
 
 /**
@@ -78,7 +78,7 @@ function mayBeOneFileSystem(one: string | undefined, other: string | undefined):
   if (one === other) return true
   if (one === undefined || other === undefined || one.includes('.') === other.includes('.')) return false
   const [id, uuid] = one.includes('.') ? [one, other] : [other, one]
-  return isUuid(uuid) && mayHaveUuid(id, Buffer.from(uuid, 'hex'))
+  return isUuid(uuid) && isPossibleBtrfsUuid(id, Buffer.from(uuid, 'hex'))
 }
 
 /** A volume that will be mapped without its lock. The mapping is recorded already. */

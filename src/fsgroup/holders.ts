@@ -4,7 +4,7 @@ import {
   type MountPointState,
   openMountPoint,
   resolveMountPointState,
-  statPoint,
+  statMountPointUnsynced,
 } from '../kernel/mount-table/mount-point.ts'
 import { type MountRow, parseMountinfo } from '../kernel/mount-table/mountinfo.ts'
 import { createLocationFinder, type TreeLocation } from '../kernel/mount-table/tree-location.ts'
@@ -126,7 +126,7 @@ function readMountedId(session: Session, directory: string): string | undefined 
 
 function readRootGroup({ host }: Session, directory: string): number | undefined {
   using point = openMountPoint(host, directory)
-  const stat = point && statPoint(host, point)
+  const stat = point && statMountPointUnsynced(host, point)
   return typeof stat === 'object' ? stat.gid : undefined
 }
 
@@ -147,7 +147,7 @@ export function isLiveMount(session: Session, record: MountRecord): boolean {
 function readMounted({ host }: Session, directory: string): MountPointState['mounted'] | 'unknown' {
   using point = openMountPoint(host, directory)
   try {
-    return point && resolveMountPointState(host, point, statPoint(host, point)).mounted
+    return point && resolveMountPointState(host, point, statMountPointUnsynced(host, point)).mounted
   } catch (error) {
     // The path is no directory or file that could be a mount point.
     return error instanceof Refusal ? undefined : 'unknown'

@@ -1,6 +1,6 @@
 import { createFault } from '../errors/fault.ts'
 import { Refusal } from '../errors/refusal.ts'
-import { errorCode, type Handle, type Host, SystemError } from '../kernel/host.ts'
+import { getErrno, type Handle, type Host, SystemError } from '../kernel/host.ts'
 import { describeIdMapFault, type IdMap, type IdRange, mapToShownId } from '../kernel/id-map.ts'
 import { findMountRow } from '../kernel/mount-table/mountinfo.ts'
 import type { Session } from '../state/session.ts'
@@ -69,7 +69,7 @@ const IN_USER_NAMESPACE = 'modekeep itself runs in a user namespace on this node
 
 /** Returns undefined if the error does not show a reason. */
 function explainError(host: Host, error: SystemError, source: Handle | undefined, fsType?: string): string | undefined {
-  const code = errorCode(error)
+  const code = getErrno(error)
   if (error.syscall === 'mount_setattr') {
     if (code === 'ENOSYS') return "this node's kernel has no idmapped mounts, Linux 5.12 and newer have"
     const row = source === undefined ? undefined : findMountRow(host.mounts, source)

@@ -1,7 +1,7 @@
 import { formatSource } from '../config/source.ts'
 import { createFault } from '../errors/fault.ts'
 import { quoteValue, Refusal } from '../errors/refusal.ts'
-import { deferClose, type Handle, useOrClose } from '../kernel/host.ts'
+import { deferHandleClose, type Handle, useHandleOrClose } from '../kernel/host.ts'
 import {
   createPathLookups,
   createUnresponsiveFault,
@@ -52,7 +52,7 @@ export async function restoreVolume(session: Session, mount: MountRecord): Promi
     return runIsolatedWork(session, { work: 'restore', about: mount, givenUp })
   }
   const disk = await mountDiskAgain(session, volume, mount)
-  using _disk = deferClose(host.inodes, disk)
+  using _disk = deferHandleClose(host.inodes, disk)
   const location = disk === undefined ? undefined : resolveTreeLocation(host, disk)
   const device = disk && host.inodes.statMountPoint(disk).device
   const refuse = (others: OtherUsers) => {
@@ -70,7 +70,7 @@ export async function restoreVolume(session: Session, mount: MountRecord): Promi
   const record = lock && volumeRecords.read(session, volume)
   if (!record?.restorePending) return
   const tree = disk ?? (await openTree(session, volume, source))
-  using _tree = deferClose(host.inodes, disk === undefined ? tree : undefined)
+  using _tree = deferHandleClose(host.inodes, disk === undefined ? tree : undefined)
   refuseOtherDisk(session, volume, tree)
   const isDisk = findVolumeKind(mount.request.fsType)?.root === 'file system'
   await restoreTree(session, tree, { volume, source, isDisk }, record, { toBaseline: record.baseline !== undefined })
@@ -99,10 +99,10 @@ async function mountDiskAgain(session: Session, volume: string, mount: MountReco
   const mountOptions = recorded.mountOptions.filter((option) => option !== 'ro')
   const request = { ...recorded, mountOptions, readOnly: false }
   const source = kind.openSource?.(host, request)
-  using _ = deferClose(host.inodes, source?.handle)
+  using _ = deferHandleClose(host.inodes, source?.handle)
   const made = createDetachedTree(session, kind, request, source)
   await made.make(undefined)
-  return useOrClose(host.inodes, made.handle, (tree) => {
+  return useHandleOrClose(host.inodes, made.handle, (tree) => {
     if (made.volume === volume) return tree
     throw Refusal.of(
       'source-exchanged',
@@ -119,7 +119,7 @@ async function openTree(session: Session, volume: string, source: string): Promi
     ? openNodeSourceBy(createPathLookups(session), host, source)
     : openNodeSource(host, source)
   const { handle, stat } = await opened
-  using _ = deferClose(host.inodes, handle)
+  using _ = deferHandleClose(host.inodes, handle)
   if (resolveVolumeIdentity(session, handle, stat) === volume) return host.mounts.cloneTree(handle)
   throw Refusal.of(
     'source-exchanged',

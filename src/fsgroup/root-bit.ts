@@ -1,5 +1,5 @@
 import { formatError, Refusal } from '../errors/refusal.ts'
-import { errorCode, type Handle, isDirectory, openOnlyCached } from '../kernel/host.ts'
+import { getErrno, type Handle, isDirectory, openOnlyCached } from '../kernel/host.ts'
 import { CHMOD_MODE_BITS, SET_GID_MODE_BIT } from '../ownership/inode/policy.ts'
 import { locateWalkerLock } from '../state/lock-holders.ts'
 import { acquireRecordLock, acquireWalkerLock, tryAcquireRecordLock } from '../state/locks.ts'
@@ -72,7 +72,7 @@ export async function restoreRootBit(
     rootSetGidRecords.remove(session, volume)
     return false
   } catch (error) {
-    if (isSweep && errorCode(error) === 'EAGAIN') return false
+    if (isSweep && getErrno(error) === 'EAGAIN') return false
     const why = formatError(error)
     session.warn(
       `the set-gid bit of the root of volume ${volume} is not restored, "modekeep gc" tries again: ${why}`,

@@ -1,19 +1,19 @@
 import { isInRanges, type SystemGroupRule } from '../config/rule.ts'
-import { deferClose, errorCode, formatDeviceId, type Handle, type Host, hasDisk } from '../kernel/host.ts'
+import { deferHandleClose, formatDeviceId, getErrno, type Handle, type Host, isDiskDevice } from '../kernel/host.ts'
 import {
-  isKernelInterface,
+  isKernelInterfaceFsType,
   type MountRow,
+  type MountTableSnapshot,
   parseMountinfo,
-  snapshotTable,
-  type TableSnapshot,
+  snapshotMountTable,
 } from '../kernel/mount-table/mountinfo.ts'
-import { isRemoteType } from '../kernel/mount-table/responsiveness.ts'
+import { isRemoteFsType } from '../kernel/mount-table/responsiveness.ts'
 import {
+  areLocationsNested,
   createHandleLocationFinder,
   createMountFinder,
-  isNested,
+  resolveMountRowLocation,
   resolveRelativePath,
-  resolveRowLocation,
   toPathPrefix,
 } from '../kernel/mount-table/tree-location.ts'
 import { readAcl } from '../ownership/inode/attributes.ts'
@@ -41,7 +41,7 @@ export function refuseSystemGroup(
   volume: MountedTree,
   group: number,
   rules: readonly SystemGroupRule[],
-  table = snapshotTable(session.host),
+  table = snapshotMountTable(session.host),
 ): void {
   if (!rules.every((rule) => isProtected(group, rule))) return
   const { host } = session
@@ -68,7 +68,7 @@ interface MountedTree {
  * nosuid shows the volume, a part of it or a directory above it. Such a user may search each directory on the way. The
  * volume's own root counts as searchable, because a pod may be its owner.
  */
-function findUnprivilegedPath(host: Host, volume: MountedTree, table: TableSnapshot): string | undefined {
+function findUnprivilegedPath(host: Host, volume: MountedTree, table: MountTableSnapshot): string | undefined {
   const rows = parseMountinfo(table.text())
   const isReachable = createReachabilityCheck(host, rows)
   const showsVolume = createRowPathFinder(host, volume, table)
@@ -90,13 +90,13 @@ interface PathThroughRow {
 function createRowPathFinder(
   host: Host,
   { tree, clonedFrom }: MountedTree,
-  table: TableSnapshot,
+  table: MountTableSnapshot,
 ): (row: MountRow) => PathThroughRow | undefined {
   const location = clonedFrom && createHandleLocationFinder(host, table)(clonedFrom)
   if (location !== undefined) {
     return (row) => {
-      const shown = resolveRowLocation(row)
-      if (!isNested(shown, location)) return undefined
+      const shown = resolveMountRowLocation(row)
+      if (!areLocationsNested(shown, location)) return undefined
       const within = resolveRelativePath(shown, location) ?? ''
       const path = within === '' ? row.mountPoint : `${toPathPrefix(row.mountPoint)}/${within}`
       return { path, isCertain: true }
@@ -104,19 +104,19 @@ function createRowPathFinder(
   }
   // A new mount is in no table, and the device of a btrfs subvolume is not the one in the table.
   const { device } = host.inodes.statMountPoint(tree)
-  if (hasDisk(device)) {
+  if (isDiskDevice(device)) {
     const name = formatDeviceId(device)
     return ({ device: shown, mountPoint }) => (shown === name ? { path: mountPoint, isCertain: true } : undefined)
   }
   return ({ device: shown, fsType, mountPoint }) => {
-    const isCandidate = shown.startsWith('0:') && !isRemoteType(fsType) && !isKernelInterface(fsType)
+    const isCandidate = shown.startsWith('0:') && !isRemoteFsType(fsType) && !isKernelInterfaceFsType(fsType)
     return isCandidate ? { path: mountPoint, isCertain: false } : undefined
   }
 }
 
 function isOnSameFileSystem({ inodes, blocks }: Host, { tree }: MountedTree, path: string): boolean {
   const opened = inodes.openTrusted(path)
-  using _ = deferClose(inodes, opened)
+  using _ = deferHandleClose(inodes, opened)
   return blocks.backingOf(opened).place === blocks.backingOf(tree).place
 }
 
@@ -142,7 +142,7 @@ function createReachabilityCheck(host: Host, rows: readonly MountRow[]): (row: M
     const mounts = mountsTo(path)
     if (mounts.at(-1)?.id !== row.id) return false
     // A server that does not respond would block the lookup, and a name that is not UTF-8 cannot be looked up.
-    if (mounts.slice(0, -1).some(({ fsType }) => isRemoteType(fsType)) || path.includes('\uFFFD')) return true
+    if (mounts.slice(0, -1).some(({ fsType }) => isRemoteFsType(fsType)) || path.includes('\uFFFD')) return true
     const depth = findClosed(host, names)
     if (typeof depth === 'number') closeNode(closed, names.slice(0, depth))
     return depth === undefined
@@ -171,16 +171,16 @@ function closeNode(top: PathNode, names: readonly string[]): void {
 function findClosed({ inodes }: Host, names: readonly string[]): number | 'missing' | undefined {
   using opened = new DisposableStack()
   let here = inodes.openTrusted('/')
-  opened.use(deferClose(inodes, here))
+  opened.use(deferHandleClose(inodes, here))
   for (const [depth, name] of names.entries()) {
     if (isClosed(inodes, here)) return depth
     try {
       here = inodes.openEntry(here, Buffer.from(name))
     } catch (error) {
-      const code = errorCode(error)
+      const code = getErrno(error)
       return code === 'ENOENT' || code === 'ENOTDIR' ? 'missing' : undefined
     }
-    opened.use(deferClose(inodes, here))
+    opened.use(deferHandleClose(inodes, here))
   }
   return undefined
 }

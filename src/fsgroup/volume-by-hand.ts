@@ -1,9 +1,16 @@
 import type { FsGroupRequest } from '../config/mount-request.ts'
 import { quoteValue, Refusal } from '../errors/refusal.ts'
-import { deferClose, errorCode, type Handle, type Host, type MountFlags, useOrClose } from '../kernel/host.ts'
-import { isKernelInterface, readFileSystemType, snapshotTable } from '../kernel/mount-table/mountinfo.ts'
+import {
+  deferHandleClose,
+  getErrno,
+  type Handle,
+  type Host,
+  type MountFlags,
+  useHandleOrClose,
+} from '../kernel/host.ts'
+import { isKernelInterfaceFsType, readFileSystemType, snapshotMountTable } from '../kernel/mount-table/mountinfo.ts'
 import { createPathLookups } from '../kernel/mount-table/responsiveness.ts'
-import { findPathsToSame } from '../kernel/mount-table/tree-location.ts'
+import { findPathsToSameLocation } from '../kernel/mount-table/tree-location.ts'
 import type { WalkReport } from '../ownership/walk/report.ts'
 import type { Session } from '../state/session.ts'
 import { explainOtherDisk, refuseOtherDisk } from '../state/volume-disk.ts'
@@ -54,8 +61,8 @@ export async function openByHand(
   }
   const requirement = { ...DIRECTORY_REQUIREMENT, what: 'directory' }
   const { handle, stat } = await openNodeSourceBy(createPathLookups(session), host, directory, requirement)
-  using _ = deferClose(host.inodes, handle)
-  const table = snapshotTable(host)
+  using _ = deferHandleClose(host.inodes, handle)
+  const table = snapshotMountTable(host)
   if (leadsToProtectedPlace(host, table, handle, listProtectedRecordPlaces(config)))
     throw createOwnRecordsRefusal(directory, config)
   const ownFile = listProtectedFilePlaces(config).find(({ place }) => leadsToProtectedPlace(host, table, handle, place))
@@ -86,14 +93,14 @@ function createDetachedMount({ inodes, mounts }: Host, directory: Handle, flags:
   try {
     tree = mounts.cloneTree(directory)
   } catch (error) {
-    if (errorCode(error) !== 'EPERM') throw error
+    if (getErrno(error) !== 'EPERM') throw error
     throw Refusal.of(
       'mount-namespace',
       'it needs a mount of its own to look at a volume, and this process may not make one',
       'run it on the node',
     )
   }
-  return useOrClose(inodes, tree, () => {
+  return useHandleOrClose(inodes, tree, () => {
     mounts.setFlags(tree, flags)
     return tree
   })
@@ -204,7 +211,7 @@ export const isSystemDirectory = (directory: string): boolean =>
  */
 export function refuseSystemDirectory({ mounts }: Pick<Host, 'mounts'>, directory: string, isSure = false): void {
   if (isSure) return
-  const paths = isSystemDirectory(directory) ? [directory] : findPathsToSame(mounts.table(), directory)
+  const paths = isSystemDirectory(directory) ? [directory] : findPathsToSameLocation(mounts.table(), directory)
   const found = paths.find(isSystemDirectory)
   if (found === undefined) return
   const asOther = found === directory ? '' : ` (${quoteValue(found)} by another mount)`
@@ -231,7 +238,7 @@ export function refuseOwnFile({ directory, ownFile }: VolumeByHand, isSure = fal
 
 /** Refuses a kernel interface, even with --yes: its owners decide who may use the kernel. @throws {Refusal} */
 export function refuseKernelFileSystem({ directory, fsType }: Pick<VolumeByHand, 'directory' | 'fsType'>): void {
-  if (!isKernelInterface(fsType)) return
+  if (!isKernelInterfaceFsType(fsType)) return
   throw Refusal.of(
     'directory-system',
     `directory ${quoteValue(directory)} is on ${fsType}, a file system of the kernel that holds no data`,

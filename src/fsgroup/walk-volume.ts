@@ -1,7 +1,7 @@
 import { createFault } from '../errors/fault.ts'
 import { quoteValue } from '../errors/refusal.ts'
 import type { Handle } from '../kernel/host.ts'
-import { isLocalTree } from '../kernel/mount-table/responsiveness.ts'
+import { isLocalMountTree } from '../kernel/mount-table/responsiveness.ts'
 import type { JournalQuota } from '../ownership/journal/database.ts'
 import type { WalkCounts } from '../ownership/walk/report.ts'
 import { runWalkTask, type WalkResult, type WalkTask } from '../ownership/walks.ts'
@@ -40,7 +40,7 @@ export async function walkVolume(
   const { volume, source, known, isDisk, disk } = about
   const { host } = session
   const quota = createWalkQuota(task, session, volume)
-  const isLocal = isDisk || isLocalTree(host, tree, source)
+  const isLocal = isDisk || isLocalMountTree(host, tree, source)
   const patienceMs = isLocal ? computeWalkSilenceLimitMs(session, volume) : undefined
   if (isLocal && !session.isolatesWalks) {
     // The kernel may make the last change of a killed process later, so the next walk waits for the lock of this one.

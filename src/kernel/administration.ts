@@ -1,11 +1,26 @@
 import { createHash } from 'node:crypto'
 import { basename, dirname } from 'node:path'
 import type { Host, Lock } from './host.ts'
-import { type Fs, nodeFs, type OpenedFile, openFile, openToRead, readHead, readOwned } from './read-file.ts'
-import { succeeds, tolerateErrno, tolerateSystemErrors, withPath } from './system-error.ts'
-import { type FileStat, trustedFiles } from './trusted-files.ts'
+import {
+  type NodeFsModule,
+  nodeFs,
+  type OpenedFile,
+  openFile,
+  openFileToRead,
+  readFileHead,
+  readOwnedFile,
+} from './read-file.ts'
+import { addPathToErrors, hasCallSucceeded, tolerateErrno, tolerateSystemErrors } from './system-error.ts'
+import { createTrustedFiles, type FileStat } from './trusted-files.ts'
 import { retryWhileRemoved } from './waiting.ts'
-import { callByHandle, createFileIn, makeDirectories, openParent, removeNames, renamePath } from './write-file.ts'
+import {
+  callWithHandlePath,
+  createFileInDirectory,
+  makeDirectories,
+  openParentDirectory,
+  removeNamesInDirectory,
+  renamePath,
+} from './write-file.ts'
 
 const { O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = nodeFs.constants
 
@@ -16,14 +31,14 @@ export type NodeFiles = ReturnType<typeof createNodeFiles>
  * throws a FileError with the path, unless documented otherwise.
  * @param fs node:fs, or memfs
  */
-export function createNodeFiles(fs: Fs) {
-  const { list, read, readForeign, replace } = trustedFiles(fs)
+export function createNodeFiles(fs: NodeFsModule) {
+  const { list, read, readForeign, replace } = createTrustedFiles(fs)
   return {
     list,
     read,
     readForeign,
-    /** Reads a configuration. @throws {Refusal} as `readOwned` */
-    readOwned: (path: string) => readOwned(path, fs),
+    /** Reads a configuration. @throws {Refusal} as `readOwnedFile` */
+    readOwned: (path: string) => readOwnedFile(path, fs),
     replace,
     /** Stats a path's target, or the link itself. Returns undefined on any errno. */
     stat: (path: string, isLink?: 'of a link itself'): FileStat | undefined =>
@@ -31,48 +46,52 @@ export function createNodeFiles(fs: Fs) {
     hasDirectory: (path: string) => tolerateSystemErrors(() => fs.statSync(path).isDirectory()) ?? false,
     /** Returns the target of a link, or undefined if the path has no link. */
     target: (path: string) => tolerateSystemErrors(() => fs.readlinkSync(path, 'utf8')),
-    realPath: (path: string) => withPath('find', path, () => fs.realpathSync(path)),
-    canWrite: (path: string) => succeeds(() => fs.accessSync(path, fs.constants.W_OK)),
+    realPath: (path: string) => addPathToErrors('find', path, () => fs.realpathSync(path)),
+    canWrite: (path: string) => hasCallSucceeded(() => fs.accessSync(path, fs.constants.W_OK)),
     /** Creates the directory if it is missing, and its parents with mode 0755. */
     makeDirectory: (path: string, mode: number) =>
-      withPath('make', path, () => retryWhileRemoved(() => makeDirectories(fs, path, mode, 0o755))),
+      addPathToErrors('make', path, () => retryWhileRemoved(() => makeDirectories(fs, path, mode, 0o755))),
     /** Opens a regular file. Reads stay on that file, even if its path is exchanged. */
-    open: (path: string) => withPath('read', path, () => openSourceFile(fs, path)),
+    open: (path: string) => addPathToErrors('read', path, () => openSourceFile(fs, path)),
     /** Creates a file for its owner alone until `secure`, durable after `sync`. EEXIST if the name exists. */
-    create: (path: string, bytes: Uint8Array) => withPath('write', path, () => createFile(fs, path, [bytes])),
+    create: (path: string, bytes: Uint8Array) => addPathToErrors('write', path, () => createFile(fs, path, [bytes])),
     /** Sets root as owner and this mode, which the directory or the umask may have changed. */
     secure: (path: string, mode: number) =>
-      withPath('set owner and mode of', path, () => {
-        using file = openItself(fs, path)
+      addPathToErrors('set owner and mode of', path, () => {
+        using file = openFileOrDirectory(fs, path)
         fs.fchownSync(file.fd, 0, 0)
         fs.fchmodSync(file.fd, mode)
       }),
     chmod: (path: string, mode: number) =>
-      withPath('set the mode of', path, () => {
-        using file = openItself(fs, path)
+      addPathToErrors('set the mode of', path, () => {
+        using file = openFileOrDirectory(fs, path)
         fs.fchmodSync(file.fd, mode)
       }),
     /** Calls fsync(2) on a file or a directory. */
-    sync: (path: string) => withPath('sync', path, () => syncFile(fs, path)),
+    sync: (path: string) => addPathToErrors('sync', path, () => syncFile(fs, path)),
     /** Makes one rename(2). */
-    rename: (from: string, to: string) => withPath(`rename ${from} to`, to, () => renamePath(fs, from, to)),
+    rename: (from: string, to: string) => addPathToErrors(`rename ${from} to`, to, () => renamePath(fs, from, to)),
     link: (target: string, path: string) =>
-      withPath('link', path, () => callByHandle(fs, path, (at) => fs.symlinkSync(target, at))),
+      addPathToErrors('link', path, () => callWithHandlePath(fs, path, (at) => fs.symlinkSync(target, at))),
     /** Removes a file or a link if it exists. */
-    remove: (path: string) => withPath('remove', path, () => removeNames(fs, dirname(path), [basename(path)])),
+    remove: (path: string) =>
+      addPathToErrors('remove', path, () => removeNamesInDirectory(fs, dirname(path), [basename(path)])),
     /** Returns false if the directory is not empty or cannot be removed. */
-    removeEmpty: (path: string) => succeeds(() => callByHandle(fs, path, (at) => fs.rmdirSync(at))),
+    removeEmpty: (path: string) => hasCallSucceeded(() => callWithHandlePath(fs, path, (at) => fs.rmdirSync(at))),
     /** Removes a tree. Links are removed, not followed. */
     removeTree: (path: string) =>
-      withPath('remove', path, () =>
-        tolerateErrno('ENOENT', () => callByHandle(fs, path, (at) => fs.rmSync(at, { recursive: true, force: true }))),
+      addPathToErrors('remove', path, () =>
+        tolerateErrno('ENOENT', () =>
+          callWithHandlePath(fs, path, (at) => fs.rmSync(at, { recursive: true, force: true })),
+        ),
       ),
     /** Compares the content of two files. */
-    isSame: (one: string, other: string) => withPath(`compare ${one} with`, other, () => hasSameBytes(fs, one, other)),
+    isSame: (one: string, other: string) =>
+      addPathToErrors(`compare ${one} with`, other, () => hasSameBytes(fs, one, other)),
     /** Returns the SHA-256 in hexadecimal digits. */
-    sum: (path: string) => withPath('read', path, () => hashFile(fs, path)),
+    sum: (path: string) => addPathToErrors('read', path, () => hashFile(fs, path)),
     /** Reads at most `length` bytes from the start of a regular file. Returns undefined if it cannot be read. */
-    head: (path: string, length: number) => tolerateSystemErrors(() => readHead(fs, path, length)),
+    head: (path: string, length: number) => tolerateSystemErrors(() => readFileHead(fs, path, length)),
   }
 }
 
@@ -80,13 +99,14 @@ const MAX_BLOCK_BYTES = 1 << 24
 
 export type SourceFile = ReturnType<typeof openSourceFile>
 
-function openSourceFile(fs: Fs, path: string) {
-  const file = openToRead(fs, path)
+function openSourceFile(fs: NodeFsModule, path: string) {
+  const file = openFileToRead(fs, path)
   return {
     /** Returns the SHA-256 in hexadecimal digits. */
-    sum: () => withPath('read', path, () => hashBlocks(readBlocks(fs, file.fd))),
+    sum: () => addPathToErrors('read', path, () => hashBlocks(readFileBlocks(fs, file.fd))),
     /** Copies the content to a new file, as `create`. @returns the SHA-256 of the written bytes */
-    copyTo: (to: string) => withPath(`copy ${path} to`, to, () => createFile(fs, to, readBlocks(fs, file.fd))),
+    copyTo: (to: string) =>
+      addPathToErrors(`copy ${path} to`, to, () => createFile(fs, to, readFileBlocks(fs, file.fd))),
     [Symbol.dispose]: () => file[Symbol.dispose](),
   }
 }
@@ -98,10 +118,10 @@ function hashBlocks(bytes: Iterable<Uint8Array>): string {
 }
 
 /** copyFile sets the mode first: other users could write to the copy, or run it set-uid, before it is compared. */
-function createFile(fs: Fs, path: string, bytes: Iterable<Uint8Array>): string {
+function createFile(fs: NodeFsModule, path: string, bytes: Iterable<Uint8Array>): string {
   const hash = createHash('sha256')
-  using parent = openParent(fs, dirname(path))
-  using file = createFileIn(fs, parent, basename(path), 0o600)
+  using parent = openParentDirectory(fs, dirname(path))
+  using file = createFileInDirectory(fs, parent, basename(path), 0o600)
   for (const block of bytes) {
     hash.update(block)
     fs.writeFileSync(file.fd, block)
@@ -110,7 +130,7 @@ function createFile(fs: Fs, path: string, bytes: Iterable<Uint8Array>): string {
 }
 
 /** Reads from the start on each call. All blocks share one buffer. */
-function* readBlocks(fs: Fs, fd: number): Generator<Buffer> {
+function* readFileBlocks(fs: NodeFsModule, fd: number): Generator<Buffer> {
   const block = Buffer.alloc(Math.min(MAX_BLOCK_BYTES, fs.fstatSync(fd).size + 1))
   for (let at = 0; ; ) {
     const length = fs.readSync(fd, block, 0, block.length, at)
@@ -120,29 +140,29 @@ function* readBlocks(fs: Fs, fd: number): Generator<Buffer> {
   }
 }
 
-function hashFile(fs: Fs, path: string): string {
-  using file = openToRead(fs, path)
-  return hashBlocks(readBlocks(fs, file.fd))
+function hashFile(fs: NodeFsModule, path: string): string {
+  using file = openFileToRead(fs, path)
+  return hashBlocks(readFileBlocks(fs, file.fd))
 }
 
-function hasSameBytes(fs: Fs, one: string, other: string): boolean {
+function hasSameBytes(fs: NodeFsModule, one: string, other: string): boolean {
   const [a, b] = [fs.statSync(one), fs.statSync(other)]
   if (a.dev === b.dev && a.ino === b.ino) return true
   return a.size === b.size && hashFile(fs, one) === hashFile(fs, other)
 }
 
-function syncFile(fs: Fs, path: string): void {
+function syncFile(fs: NodeFsModule, path: string): void {
   using file = openFile(fs, path)
   fs.fsyncSync(file.fd)
 }
 
 /** Opens a file or a directory, and rejects a link. */
-function openItself(fs: Fs, path: string): OpenedFile {
-  return callByHandle(fs, path, (at) => openFile(fs, at, O_RDONLY | O_NOFOLLOW | O_NONBLOCK))
+function openFileOrDirectory(fs: NodeFsModule, path: string): OpenedFile {
+  return callWithHandlePath(fs, path, (at) => openFile(fs, at, O_RDONLY | O_NOFOLLOW | O_NONBLOCK))
 }
 
 /** The operations on a node that only `install` and `uninstall` use. */
-export interface Administration {
+export interface NodeAdministration {
   files: NodeFiles
   host: Host
   /** Takes flock(2) on the directory itself: no lock file is left. Undefined if another process holds the lock. */

@@ -1,19 +1,19 @@
-import type { Name } from './host.ts'
+import type { EntryName } from './host.ts'
 
 // struct linux_dirent64 (getdents64(2)): u64 ino, s64 off, u16 length, u8 type, the name and its NUL.
-const OFF = 8
-const LENGTH = 16
-const TYPE_OFFSET = 18
-const NAME = 19
-const DOT = 0x2e
+const DIRENT_POSITION_OFFSET = 8
+const DIRENT_LENGTH_OFFSET = 16
+const DIRENT_TYPE_OFFSET = 18
+const DIRENT_NAME_OFFSET = 19
+const DOT_BYTE = 0x2e
 
 /** d_type is only a hint. */
-export const TYPE_DIRECTORY = 4
+export const DIRENT_TYPE_DIRECTORY = 4
 /** The file system does not report types. */
-const TYPE_UNKNOWN = 0
+const DIRENT_TYPE_UNKNOWN = 0
 
 /** Iterates over the entries of one block of getdents64(2). */
-export class Dirents {
+export class DirentIterator {
   readonly bytes: Uint8Array
   readonly #end: number
   #next = 0
@@ -44,12 +44,12 @@ export class Dirents {
   }
 
   get type(): number {
-    return this.bytes[this.#entry + TYPE_OFFSET] ?? 0
+    return this.bytes[this.#entry + DIRENT_TYPE_OFFSET] ?? 0
   }
 
   /** Returns true if the type is known and is not a directory. */
   get isFile(): boolean {
-    return this.type !== TYPE_DIRECTORY && this.type !== TYPE_UNKNOWN
+    return this.type !== DIRENT_TYPE_DIRECTORY && this.type !== DIRENT_TYPE_UNKNOWN
   }
 
   /** Returns the offset of the current entry. */
@@ -69,13 +69,13 @@ export class Dirents {
   }
 
   /** Returns a view into the block. */
-  get name(): Name {
+  get name(): EntryName {
     return this.bytes.subarray(this.nameStart, this.nameStart + this.nameLength)
   }
 
   /** Returns the offset of the name in the block. */
   get nameStart(): number {
-    return this.#entry + NAME
+    return this.#entry + DIRENT_NAME_OFFSET
   }
 
   get nameLength(): number {
@@ -106,18 +106,19 @@ export class Dirents {
   }
 
   #lengthAt(entry: number): number {
-    const length = (this.bytes[entry + LENGTH] ?? 0) | ((this.bytes[entry + LENGTH + 1] ?? 0) << 8)
+    const length =
+      (this.bytes[entry + DIRENT_LENGTH_OFFSET] ?? 0) | ((this.bytes[entry + DIRENT_LENGTH_OFFSET + 1] ?? 0) << 8)
     if (length === 0) throw new Error('a block of directory entries is damaged')
     return length
   }
 
   #offAt(entry: number): bigint {
-    return new DataView(this.bytes.buffer, this.bytes.byteOffset + entry).getBigInt64(OFF, true)
+    return new DataView(this.bytes.buffer, this.bytes.byteOffset + entry).getBigInt64(DIRENT_POSITION_OFFSET, true)
   }
 
   #isDots(): boolean {
-    const first = this.#entry + NAME
-    if (this.bytes[first] !== DOT) return false
-    return this.bytes[first + 1] === 0 || (this.bytes[first + 1] === DOT && this.bytes[first + 2] === 0)
+    const first = this.#entry + DIRENT_NAME_OFFSET
+    if (this.bytes[first] !== DOT_BYTE) return false
+    return this.bytes[first + 1] === 0 || (this.bytes[first + 1] === DOT_BYTE && this.bytes[first + 2] === 0)
   }
 }

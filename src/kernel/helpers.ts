@@ -2,10 +2,10 @@ import type { FaultCode } from '../errors/entries/index.ts'
 import { Refusal } from '../errors/refusal.ts'
 
 /** The path at which a program reads `secretFile`: an inherited descriptor, which no other process can open. */
-export const SECRET_FILE = '/proc/self/fd/3'
+export const SECRET_FILE_PATH = '/proc/self/fd/3'
 
 /** Environment variable of each helper. Processes that the helper starts inherit it, so modekeep recognizes them. */
-export const HELPER_MARK = 'MODEKEEP_HELPER'
+export const HELPER_MARK_VARIABLE = 'MODEKEEP_HELPER'
 
 /** A call of a node's program, without a shell and in its own session. */
 export interface HelperInvocation {
@@ -14,7 +14,7 @@ export interface HelperInvocation {
   args: readonly string[]
   /** Content of its stdin, which is /dev/null by default. */
   input?: Uint8Array
-  /** Content that the program reads at SECRET_FILE. It is on no disk, and vanishes when the last process closes it. */
+  /** Content that the program reads at SECRET_FILE_PATH. It is on no disk, and vanishes when the last process closes it. */
   secretFile?: Uint8Array
   /** Added to PATH and LC_ALL, the only other variables of the program. */
   environment?: Readonly<Record<string, string>>
@@ -27,7 +27,7 @@ export interface HelperInvocation {
   warn?(message: string, code: FaultCode): void
 }
 
-export interface Helpers {
+export interface HelperRunner {
   /**
    * Resolves when the program has succeeded. After a failure all its processes are ended, except those that the kernel
    * blocks.

@@ -1,12 +1,12 @@
 import type { DatabaseSync } from 'node:sqlite'
-import type { Helpers } from './helpers.ts'
+import type { HelperRunner } from './helpers.ts'
 import type { IdMap } from './id-map.ts'
-import type { Handle, Inodes, Name } from './inodes.ts'
+import type { EntryName, Handle, Inodes } from './inodes.ts'
 import type { TrustedFiles } from './trusted-files.ts'
 import type { WorkerCall, WorkerCallEnd } from './worker-process.ts'
 
 export * from './inodes.ts'
-export { errorCode, refuseOnErrno, SystemError, tolerateErrno } from './system-error.ts'
+export { getErrno, refuseOnErrno, SystemError, tolerateErrno } from './system-error.ts'
 
 /** MOUNT_ATTR_ bits of mount_setattr(2) to set and to clear. */
 export interface MountFlags {
@@ -15,7 +15,7 @@ export interface MountFlags {
 }
 
 /** A mount is created detached, configured, and attached last. */
-export interface Mounts {
+export interface MountOperations {
   /**
    * Creates a detached mount of a directory.
    * @param isRecursive also clones the mounts below, except unbindable ones
@@ -49,12 +49,12 @@ export interface Mounts {
    * Removes the topmost mount at parent/name. EINVAL: no mount is there.
    * @returns false if it is in use, so that it stays
    */
-  unmount(parent: Handle, name: Name): boolean
+  unmount(parent: Handle, name: EntryName): boolean
   /**
    * Removes the topmost mount at parent/name; open files stay usable. EINVAL: no mount is there.
    * @param abort first ends the connection to a FUSE daemon: pending requests fail
    */
-  detach(parent: Handle, name: Name, abort?: boolean): void
+  detach(parent: Handle, name: EntryName, abort?: boolean): void
   /** Checks for mounts on a mount. @param mountId from `stat` @returns undefined before Linux 6.8 */
   hasMountsOn(mountId: number): boolean | undefined
   /**
@@ -78,7 +78,7 @@ export interface LoopDevice {
 }
 
 /** Identity of the storage below a file system, or of an image or a device. The content has no influence on it. */
-export interface Backing {
+export interface BackingStorage {
   /** A name that is valid in this boot. */
   place: string
   /** For messages: `image "/srv/a" (inode 12)`; '' if nothing identifies it. */
@@ -89,11 +89,11 @@ export interface Backing {
   former?: string[] | undefined
 }
 
-export interface BlockDevices {
+export interface BlockDeviceOperations {
   /** Finds the storage of a handle's file system. Several devices (btrfs) are one backing. */
-  backingOf(handle: Handle): Backing
+  backingOf(handle: Handle): BackingStorage
   /** Finds the storage of a file system that would be mounted from this device node or image file. */
-  asBacking(source: Handle): Backing
+  asBacking(source: Handle): BackingStorage
   /** Opens a device by its node. An open device belongs to the same disk until it is closed. */
   open(node: Handle): Handle
   isReadOnly(device: Handle): boolean
@@ -175,18 +175,18 @@ export interface ProcessId {
  * any user may choose the same arguments and variables. Root may copy the mark too, so `known` restricts the search to
  * processes recorded when a mount was ready.
  */
-export interface Daemons {
+export interface DaemonOperations {
   /** Finds the daemon with this argument: a path that is unique to it. */
   find(argument: string, known?: readonly ProcessId[]): Daemon | undefined
   /**
    * Checks whether the mount at parent/name responds in time; an error is a response. True if the check cannot run.
    * @param key key of the check: concurrent checks with the same key share one lookup
    */
-  answers(parent: Handle, name: Name, milliseconds: number, key?: string): Promise<boolean>
+  answers(parent: Handle, name: EntryName, milliseconds: number, key?: string): Promise<boolean>
   /** Looks the name up in another process. @returns 'not asked' if the node lacks the program; undefined on timeout */
   lookUp(
     parent: Handle,
-    name: Name,
+    name: EntryName,
     milliseconds: number,
     key?: string,
   ): Promise<'found' | 'not found' | 'not asked' | undefined>
@@ -203,11 +203,11 @@ export interface Lock extends Disposable {
 
 export interface Host {
   inodes: Inodes
-  mounts: Mounts
-  blocks: BlockDevices
+  mounts: MountOperations
+  blocks: BlockDeviceOperations
   files: TrustedFiles
-  helpers: Helpers
-  daemons: Daemons
+  helpers: HelperRunner
+  daemons: DaemonOperations
   /** Runs a task in a worker process that ends with this one. */
   callWorker(call: WorkerCall): Promise<WorkerCallEnd>
   /** Undefined if another process holds the lock. A killed holder loses it even while it waits in the kernel. */

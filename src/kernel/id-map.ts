@@ -12,37 +12,37 @@ export interface IdMap {
 }
 
 /** (gid_t)-1 names no group. */
-export const HIGHEST_ID = 2 ** 32 - 2
+export const HIGHEST_UID_OR_GID = 2 ** 32 - 2
 
-export const ALL_IDS: readonly IdRange[] = [{ disk: 0, shown: 0, count: HIGHEST_ID + 1 }]
+export const IDENTITY_ID_RANGES: readonly IdRange[] = [{ disk: 0, shown: 0, count: HIGHEST_UID_OR_GID + 1 }]
 
 // Linux limits: UID_GID_MAP_MAX_EXTENTS ranges, and less than a page of text (map_write() in kernel/user_namespace.c).
 // The smallest page has 4096 bytes.
-const MAX_RANGES = 340
-const MAX_MAP_BYTES = 4095
+const MAX_ID_MAP_RANGES = 340
+const MAX_ID_MAP_BYTES = 4095
 
 /** Exchanges two different groups. Every other id stays the same. */
-export function createSwapMap(groupId: number, otherGroupId: number): IdMap {
+export function createGroupSwapMap(groupId: number, otherGroupId: number): IdMap {
   const low = Math.min(groupId, otherGroupId)
   const high = Math.max(groupId, otherGroupId)
-  if (low === high || low < 0 || high > HIGHEST_ID)
+  if (low === high || low < 0 || high > HIGHEST_UID_OR_GID)
     throw new Error(`no two groups to swap: ${groupId} and ${otherGroupId}`)
   const ranges: IdRange[] = [
     { disk: 0, shown: 0, count: low },
     { disk: low, shown: high, count: 1 },
     { disk: low + 1, shown: low + 1, count: high - low - 1 },
     { disk: high, shown: low, count: 1 },
-    { disk: high + 1, shown: high + 1, count: HIGHEST_ID - high },
+    { disk: high + 1, shown: high + 1, count: HIGHEST_UID_OR_GID - high },
   ]
-  return { uids: ALL_IDS, gids: ranges.filter(({ count }) => count !== 0) }
+  return { uids: IDENTITY_ID_RANGES, gids: ranges.filter(({ count }) => count !== 0) }
 }
 
 /** Combines two mappings: ids that the first shows are the stored ids of the second. */
-export function composeMaps(first: IdMap, second: IdMap): IdMap {
-  return { uids: composeRanges(first.uids, second.uids), gids: composeRanges(first.gids, second.gids) }
+export function composeIdMaps(first: IdMap, second: IdMap): IdMap {
+  return { uids: composeIdRanges(first.uids, second.uids), gids: composeIdRanges(first.gids, second.gids) }
 }
 
-function composeRanges(first: readonly IdRange[], second: readonly IdRange[]): IdRange[] {
+function composeIdRanges(first: readonly IdRange[], second: readonly IdRange[]): IdRange[] {
   const pieces = first.flatMap((one) =>
     second.flatMap((two): IdRange[] => {
       const start = Math.max(one.shown, two.disk)
@@ -50,11 +50,11 @@ function composeRanges(first: readonly IdRange[], second: readonly IdRange[]): I
       return count > 0 ? [{ disk: one.disk + start - one.shown, shown: two.shown + start - two.disk, count }] : []
     }),
   )
-  return joinAdjacentRanges(pieces.sort((a, b) => a.disk - b.disk))
+  return joinAdjacentIdRanges(pieces.sort((a, b) => a.disk - b.disk))
 }
 
 /** Merges a range into its predecessor if it continues both sides. */
-function joinAdjacentRanges(sorted: readonly IdRange[]): IdRange[] {
+function joinAdjacentIdRanges(sorted: readonly IdRange[]): IdRange[] {
   const ranges: IdRange[] = []
   for (const range of sorted) {
     const previous = ranges.at(-1)
@@ -81,19 +81,19 @@ export function formatIdRanges(ranges: readonly IdRange[]): string {
 export function describeIdMapFault({ uids, gids }: IdMap): string | undefined {
   for (const [kind, ranges] of [['users', uids] as const, ['groups', gids] as const]) {
     if (ranges.length === 0) return `its ${kind} would have no id at all`
-    if (ranges.length > MAX_RANGES)
-      return `its ${kind} would need ${ranges.length} ranges of ids, Linux takes ${MAX_RANGES}`
+    if (ranges.length > MAX_ID_MAP_RANGES)
+      return `its ${kind} would need ${ranges.length} ranges of ids, Linux takes ${MAX_ID_MAP_RANGES}`
     const { length } = formatIdRanges(ranges)
-    if (length > MAX_MAP_BYTES)
-      return `the ranges of its ${kind} would need ${length} bytes, Linux takes ${MAX_MAP_BYTES}`
-    const overlap = findOverlap(ranges, 'disk') ?? findOverlap(ranges, 'shown')
+    if (length > MAX_ID_MAP_BYTES)
+      return `the ranges of its ${kind} would need ${length} bytes, Linux takes ${MAX_ID_MAP_BYTES}`
+    const overlap = findIdRangeOverlap(ranges, 'disk') ?? findIdRangeOverlap(ranges, 'shown')
     if (overlap !== undefined) return `the ranges ${overlap} of its ${kind} overlap`
   }
   return undefined
 }
 
 /** The kernel rejects a map with EINVAL if two ranges overlap on either side (mappings_overlap() in kernel/user_namespace.c). */
-function findOverlap(ranges: readonly IdRange[], side: 'disk' | 'shown'): string | undefined {
+function findIdRangeOverlap(ranges: readonly IdRange[], side: 'disk' | 'shown'): string | undefined {
   const sorted = [...ranges].sort((a, b) => a[side] - b[side])
   for (const [index, range] of sorted.entries()) {
     const next = sorted[index + 1]

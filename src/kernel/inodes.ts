@@ -4,15 +4,19 @@ declare const brand: unique symbol
 export type Handle = number & { readonly [brand]: 'handle' }
 
 /** One path component in the kernel's bytes: no slash, no NUL, any encoding. */
-export type Name = Uint8Array
+export type EntryName = Uint8Array
 
-/** Closes a handle at the end of the block, also after an error: `using _ = deferClose(inodes, handle)`. */
-export function deferClose(inodes: { close(handle: Handle): void }, handle: Handle | undefined): Disposable {
+/** Closes a handle at the end of the block, also after an error: `using _ = deferHandleClose(inodes, handle)`. */
+export function deferHandleClose(inodes: { close(handle: Handle): void }, handle: Handle | undefined): Disposable {
   return { [Symbol.dispose]: () => handle !== undefined && inodes.close(handle) }
 }
 
 /** Passes a handle to `use`, whose result takes over the handle. Closes the handle if `use` throws. */
-export function useOrClose<T>(inodes: { close(handle: Handle): void }, handle: Handle, use: (handle: Handle) => T): T {
+export function useHandleOrClose<T>(
+  inodes: { close(handle: Handle): void },
+  handle: Handle,
+  use: (handle: Handle) => T,
+): T {
   try {
     return use(handle)
   } catch (error) {
@@ -21,14 +25,14 @@ export function useOrClose<T>(inodes: { close(handle: Handle): void }, handle: H
   }
 }
 
-export const FILE_TYPE = 0o170000
-export const DIRECTORY = 0o040000
-export const REGULAR = 0o100000
-export const SYMLINK = 0o120000
-export const BLOCK_DEVICE = 0o060000
-export const CHARACTER_DEVICE = 0o020000
-export const FIFO = 0o010000
-export const SOCKET = 0o140000
+export const FILE_TYPE_MASK = 0o170000
+export const DIRECTORY_TYPE = 0o040000
+export const REGULAR_FILE_TYPE = 0o100000
+export const SYMLINK_TYPE = 0o120000
+export const BLOCK_DEVICE_TYPE = 0o060000
+export const CHARACTER_DEVICE_TYPE = 0o020000
+export const FIFO_TYPE = 0o010000
+export const SOCKET_TYPE = 0o140000
 
 /**
  * Result of statx(2). `mode` includes the type bits. Times are nanoseconds, except `changed`, which is fractional
@@ -63,12 +67,12 @@ export function formatDeviceId(device: number): string {
 }
 
 /** False for servers, daemons, memory and btrfs: their device numbers have no major number. */
-export function hasDisk(device: number): boolean {
+export function isDiskDevice(device: number): boolean {
   return device >= 2 ** 20
 }
 
 export function isDirectory({ mode }: Pick<Stat, 'mode'>): boolean {
-  return (mode & FILE_TYPE) === DIRECTORY
+  return (mode & FILE_TYPE_MASK) === DIRECTORY_TYPE
 }
 
 /**
@@ -81,7 +85,7 @@ export interface StatBatch {
   readonly size: number
   /** Sets the name of one entry, of at most 255 bytes, from `length` bytes of an entry block at `start`. */
   setName(at: number, block: Uint8Array, start: number, length: number): void
-  nameOf(at: number): Name
+  nameOf(at: number): EntryName
   /** Calls `viewEntry` for the first `count` entries. @param isAhead in another thread, while this one continues */
   look(parent: Handle, count: number, isAhead: boolean): void
   /** Calls `openEntry`, `look` and `attributeNames` for each entry. The caller closes the handles. */
@@ -162,8 +166,8 @@ export interface Inodes {
   readLink(handle: Handle): Uint8Array
   /** Opens a directory that the caller trusts, and follows links. */
   openTrusted(path: string): Handle
-  openDirectory(parent: Handle, name: Name): Handle
-  openEntry(parent: Handle, name: Name): Handle
+  openDirectory(parent: Handle, name: EntryName): Handle
+  openEntry(parent: Handle, name: EntryName): Handle
   close(handle: Handle): void
   closeAll(handles: readonly Handle[]): void
   /** Returns the current path of the handle's inode, for messages and keys. modekeep never opens this path. */
@@ -171,24 +175,24 @@ export interface Inodes {
   stat(handle: Handle): Stat
   /** Like `stat` and `statEntry`, without a copy: a walk discards most results. */
   look(handle: Handle): StatView
-  viewEntry(parent: Handle, name: Name): StatView
+  viewEntry(parent: Handle, name: EntryName): StatView
   /** Two batches: the kernel fills one while the walk processes the other. Between two steps both are free. */
   statBatches(): readonly [StatBatch, StatBatch]
   /** Undefined if no other thread is available: the caller then makes the changes itself. */
   changes(size: number): FileChangeBatch | undefined
   /** Returns the fields of `stat` that a walk checks again before it changes an inode. */
   ownership(handle: Handle): Pick<Stat, 'gid' | 'mode' | 'changed'>
-  statEntry(parent: Handle, name: Name): Stat
+  statEntry(parent: Handle, name: EntryName): Stat
   /** Queries the server or daemon: cached attributes stay valid for seconds after a daemon has ended. */
-  queryEntry(parent: Handle, name: Name): Stat
+  queryEntry(parent: Handle, name: EntryName): Stat
   /** Never queries a server or a daemon: enough to identify a mount. Without a name, it stats the handle itself. */
-  statMountPoint(parent: Handle, name?: Name): Stat
+  statMountPoint(parent: Handle, name?: EntryName): Stat
   /** Creates an empty file. Fails with EEXIST if the name exists. */
-  createFile(parent: Handle, name: Name, mode: number): void
-  createDirectory(parent: Handle, name: Name, mode: number): void
-  removeFile(parent: Handle, name: Name): void
+  createFile(parent: Handle, name: EntryName, mode: number): void
+  createDirectory(parent: Handle, name: EntryName, mode: number): void
+  removeFile(parent: Handle, name: EntryName): void
   /** Fails unless the directory is empty. */
-  removeDirectory(parent: Handle, name: Name): void
+  removeDirectory(parent: Handle, name: EntryName): void
   /** Returns a block of getdents64(2) for dirents.ts, or an empty one at the end. */
   readEntries(directory: Handle): Uint8Array
   seekEntries(directory: Handle, next: bigint): void
@@ -205,7 +209,7 @@ export interface Inodes {
    * as `name` in `parent`, and a call by name is faster. A user who exchanges the name can only hide attributes of an
    * inode that he could also remove. Values are always read through the handle.
    */
-  attributeNames(handle: Handle, parent: Handle, name: Name): string
+  attributeNames(handle: Handle, parent: Handle, name: EntryName): string
   setAttribute(handle: Handle, name: string, value: Uint8Array): void
   removeAttribute(handle: Handle, name: string): void
   /**

@@ -1,55 +1,55 @@
 import type { Stats } from 'node:fs'
 import { createFault, type Fault } from '../errors/fault.ts'
 import { Refusal } from '../errors/refusal.ts'
-import { closeQuietly, type Fs, hasPathHandles, nodeFs, openPathHandle } from './path-handle.ts'
-import { errorCode, SystemError } from './system-error.ts'
+import { closeQuietly, hasPathHandles, type NodeFsModule, nodeFs, openPathHandle } from './path-handle.ts'
+import { getErrno, SystemError } from './system-error.ts'
 
-export { type Fs, nodeFs }
+export { type NodeFsModule, nodeFs }
 
 /** An open file: `using file = openFile(...)`. */
 export interface OpenedFile extends Disposable {
   readonly fd: number
 }
 
-export function openFile(fs: Fs, path: string, flags: string | number = 'r', mode?: number): OpenedFile {
+export function openFile(fs: NodeFsModule, path: string, flags: string | number = 'r', mode?: number): OpenedFile {
   const fd = fs.openSync(path, flags, mode)
   return { fd, [Symbol.dispose]: () => closeQuietly(fs, fd) }
 }
 
 /** Makes the names in the directory durable by fsync(2). */
-export function syncDirectory(fs: Fs, path: string): void {
+export function syncDirectory(fs: NodeFsModule, path: string): void {
   using directory = openFile(fs, path)
   fs.fsyncSync(directory.fd)
 }
 
 /** If readFileSync opened the path itself, a failing close(2) would end the process without a reply. */
-export function readText(path: string, fs: Fs = nodeFs): string {
+export function readTextFile(path: string, fs: NodeFsModule = nodeFs): string {
   using file = openFile(fs, path)
   return fs.readFileSync(file.fd, 'utf8')
 }
 
-const BLOCK_BYTES = 1 << 16
+const READ_BLOCK_BYTES = 1 << 16
 
 /**
  * Opens a file whose path other users may have chosen; no other function may open such a file for reading. It does not
  * block, opens no device, and follows links as `openPathHandle` documents.
  * @throws {SystemError} EINVAL for anything but a regular file; ELOOP for a link that others could exchange
  */
-export function openToRead(fs: Fs, path: string): OpenedFile & { stat: Stats } {
-  assertRegular(path, fs.statSync(path))
-  if (!hasPathHandles(fs)) return addStat(fs, path, openFile(fs, path, READ_FLAGS))
+export function openFileToRead(fs: NodeFsModule, path: string): OpenedFile & { stat: Stats } {
+  assertRegularFile(path, fs.statSync(path))
+  if (!hasPathHandles(fs)) return addFileStat(fs, path, openFile(fs, path, READ_FLAGS))
   using handle = openPathHandle(fs, path)
   // The file could be exchanged between the first check and the open.
-  assertRegular(path, fs.fstatSync(handle.fd))
-  return addStat(fs, path, openFile(fs, handle.link, READ_FLAGS))
+  assertRegularFile(path, fs.fstatSync(handle.fd))
+  return addFileStat(fs, path, openFile(fs, handle.link, READ_FLAGS))
 }
 
 const READ_FLAGS = nodeFs.constants.O_RDONLY | nodeFs.constants.O_NONBLOCK
 
-function addStat(fs: Fs, path: string, file: OpenedFile): OpenedFile & { stat: Stats } {
+function addFileStat(fs: NodeFsModule, path: string, file: OpenedFile): OpenedFile & { stat: Stats } {
   try {
     const stat = fs.fstatSync(file.fd)
-    assertRegular(path, stat)
+    assertRegularFile(path, stat)
     return { ...file, stat }
   } catch (error) {
     file[Symbol.dispose]()
@@ -59,26 +59,26 @@ function addStat(fs: Fs, path: string, file: OpenedFile): OpenedFile & { stat: S
 
 /**
  * Reads a complete regular file as text.
- * @throws {SystemError} EFBIG if the file has more than `maxBytes` bytes, and as `openToRead`
+ * @throws {SystemError} EFBIG if the file has more than `maxBytes` bytes, and as `openFileToRead`
  */
-export function readBounded(fs: Fs, path: string, maxBytes: number): { text: string; stat: Stats } {
-  using file = openToRead(fs, path)
-  const bytes = readUpTo(fs, file.fd, maxBytes + 1)
+export function readBoundedFile(fs: NodeFsModule, path: string, maxBytes: number): { text: string; stat: Stats } {
+  using file = openFileToRead(fs, path)
+  const bytes = readBytesUpTo(fs, file.fd, maxBytes + 1)
   if (bytes.length > maxBytes) throw new SystemError('read', 'EFBIG', path)
   return { text: bytes.toString(), stat: file.stat }
 }
 
-/** Reads at most `length` bytes from the start of a regular file. Throws as `openToRead`. */
-export function readHead(fs: Fs, path: string, length: number): Buffer {
-  using file = openToRead(fs, path)
-  return readUpTo(fs, file.fd, length)
+/** Reads at most `length` bytes from the start of a regular file. Throws as `openFileToRead`. */
+export function readFileHead(fs: NodeFsModule, path: string, length: number): Buffer {
+  using file = openFileToRead(fs, path)
+  return readBytesUpTo(fs, file.fd, length)
 }
 
 /** Reads at most `length` bytes from the current position of an open file. */
-function readUpTo(fs: Fs, fd: number, length: number): Buffer {
+function readBytesUpTo(fs: NodeFsModule, fd: number, length: number): Buffer {
   const blocks: Buffer[] = []
   for (let remaining = length; remaining > 0; remaining -= blocks.at(-1)?.length ?? 0) {
-    const block = Buffer.alloc(Math.min(remaining, BLOCK_BYTES))
+    const block = Buffer.alloc(Math.min(remaining, READ_BLOCK_BYTES))
     const count = fs.readSync(fd, block)
     if (count === 0) break
     blocks.push(block.subarray(0, count))
@@ -86,12 +86,12 @@ function readUpTo(fs: Fs, fd: number, length: number): Buffer {
   return Buffer.concat(blocks)
 }
 
-function assertRegular(path: string, stat: Stats): void {
+function assertRegularFile(path: string, stat: Stats): void {
   if (!stat.isFile()) throw new SystemError('read', 'EINVAL', path, 'no regular file')
 }
 
-const MAX_BYTES = 1 << 20
-const OTHERS_WRITE = 0o022
+const MAX_OWNED_FILE_BYTES = 1 << 20
+const GROUP_OR_OTHERS_WRITE_BITS = 0o022
 
 const ERRNO_REASONS: Readonly<Record<string, string>> = {
   EINVAL: 'is no regular file: write one there',
@@ -105,17 +105,17 @@ const ERRNO_REASONS: Readonly<Record<string, string>> = {
  * @returns undefined if there is no file
  * @throws {Refusal} a message with the path, the owner, the mode and the remedy
  */
-export function readOwned(path: string, fs: Fs = nodeFs): Buffer | undefined {
+export function readOwnedFile(path: string, fs: NodeFsModule = nodeFs): Buffer | undefined {
   try {
-    using file = openToRead(fs, path)
+    using file = openFileToRead(fs, path)
     const fault = describeOwnerFault(path, file.stat)
     if (fault !== undefined) throw new Refusal(fault)
-    const bytes = readUpTo(fs, file.fd, MAX_BYTES + 1)
-    if (bytes.length > MAX_BYTES)
+    const bytes = readBytesUpTo(fs, file.fd, MAX_OWNED_FILE_BYTES + 1)
+    if (bytes.length > MAX_OWNED_FILE_BYTES)
       throw Refusal.of('config-owner', `${path} is larger than 1 MiB`, 'write a configuration there')
     return bytes
   } catch (error) {
-    const code = errorCode(error)
+    const code = getErrno(error)
     if (code === undefined) throw error
     if (code === 'ENOENT') return undefined
     throw new Refusal(createFault('file-access', `${path} ${ERRNO_REASONS[code] ?? `cannot be read (${code})`}`), {
@@ -134,7 +134,7 @@ function describeOwnerFault(path: string, { uid, mode }: { uid: number; mode: nu
       `chown root ${remedySubject}`,
     )
   }
-  if ((mode & OTHERS_WRITE) === 0) return undefined
+  if ((mode & GROUP_OR_OTHERS_WRITE_BITS) === 0) return undefined
   return createFault(
     'config-owner',
     `${path} can be written by others than its owner (mode ${permissions}, uid ${uid}), so it is not used`,

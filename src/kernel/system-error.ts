@@ -19,7 +19,7 @@ function truncateTarget(target: string): string {
 }
 
 /** Returns the errno name of a failed call of modekeep or node:fs, and undefined for other errors. */
-export function errorCode(error: unknown): string | undefined {
+export function getErrno(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
 }
 
@@ -35,7 +35,7 @@ export function refuseOnErrno<T>(
   try {
     return call()
   } catch (error) {
-    const code = errorCode(error)
+    const code = getErrno(error)
     if (code === undefined) throw error
     const entries = Object.entries(sentences((error as Error).message, code))
     const [, sentence] = entries.find(([codes]) => codes.split(' ').includes(code)) ?? []
@@ -48,13 +48,13 @@ export function tolerateErrno<T>(codes: string, call: () => T): T | undefined {
   try {
     return call()
   } catch (error) {
-    if (codes.split(' ').includes(errorCode(error) ?? '')) return undefined
+    if (codes.split(' ').includes(getErrno(error) ?? '')) return undefined
     throw error
   }
 }
 
 /** The administrator's remedy for each errno of a disk. */
-const REMEDIES: Readonly<Record<string, string>> = {
+const ERRNO_REMEDIES: Readonly<Record<string, string>> = {
   ENOSPC: 'free space or inodes on its file system',
   EDQUOT: 'raise the quota of its file system',
   EROFS: 'make its file system writable',
@@ -67,18 +67,18 @@ export class FileError extends Error {
   readonly code: string
 
   constructor(operation: string, path: string, code: string, cause: Error) {
-    super(`cannot ${operation} ${path} (${cause.message}): ${REMEDIES[code] ?? 'remove the cause'}`, { cause })
+    super(`cannot ${operation} ${path} (${cause.message}): ${ERRNO_REMEDIES[code] ?? 'remove the cause'}`, { cause })
     this.name = 'FileError'
     this.code = code
   }
 }
 
 /** Adds the path to the errors of a file operation: those of write(2) and fsync(2) do not name the file. */
-export function withPath<T>(operation: string, path: string, call: () => T): T {
+export function addPathToErrors<T>(operation: string, path: string, call: () => T): T {
   try {
     return call()
   } catch (error) {
-    const code = errorCode(error)
+    const code = getErrno(error)
     if (code === undefined || error instanceof FileError) throw error
     throw new FileError(operation, path, code, error as Error)
   }
@@ -89,13 +89,13 @@ export function tolerateSystemErrors<T>(call: () => T): T | undefined {
   try {
     return call()
   } catch (error) {
-    if (errorCode(error) === undefined) throw error
+    if (getErrno(error) === undefined) throw error
     return undefined
   }
 }
 
 /** Returns false if the call fails with any errno. */
-export function succeeds(attempt: () => void): boolean {
+export function hasCallSucceeded(attempt: () => void): boolean {
   const isDone = tolerateSystemErrors(() => {
     attempt()
     return true

@@ -1,63 +1,70 @@
 import type * as NodeFs from 'node:fs'
 import { basename, dirname } from 'node:path'
-import { isOwnersFile } from './path-handle.ts'
-import { type Fs, nodeFs, openToRead, readBounded } from './read-file.ts'
-import { errorCode, SystemError, tolerateErrno, tolerateSystemErrors, withPath } from './system-error.ts'
+import { isOwnedByRootOrSelf } from './path-handle.ts'
+import { type NodeFsModule, nodeFs, openFileToRead, readBoundedFile } from './read-file.ts'
+import { addPathToErrors, getErrno, SystemError, tolerateErrno, tolerateSystemErrors } from './system-error.ts'
 import { retryWhileRemoved } from './waiting.ts'
 import {
-  callByHandle,
-  createFileIn,
+  callWithHandlePath,
+  createFileInDirectory,
   formatTemporaryName,
-  listNames,
+  listDirectoryNames,
   makeDirectories,
-  openParent,
-  openToWrite,
-  PRIVATE_MODE,
-  removeIn,
-  removeNames,
-  renameIn,
+  openFileToWrite,
+  openParentDirectory,
+  PRIVATE_FILE_MODE,
+  removeInDirectory,
+  removeNamesInDirectory,
+  renameInDirectory,
   renamePath,
   replaceFile,
 } from './write-file.ts'
 
-const OWN_DIRECTORY = 0o700
-const MAX_FOREIGN_BYTES = 1 << 20
+const OWN_DIRECTORY_MODE = 0o700
+const MAX_FOREIGN_FILE_BYTES = 1 << 20
 /** The largest record is that of a heal of a node with thousands of mounts: a few MiB. */
-const MAX_OWN_BYTES = 1 << 26
+const MAX_OWN_FILE_BYTES = 1 << 26
 const { O_APPEND, O_CREAT, O_TRUNC, O_WRONLY } = nodeFs.constants
 
 /** ENOTDIR: a parent in the path is a file, so nothing exists below it. */
-const MISSING_CODES = 'ENOENT ENOTDIR'
-const NO_THROW = { throwIfNoEntry: false } as const
+const MISSING_PATH_ERRNOS = 'ENOENT ENOTDIR'
+const NO_THROW_STAT_OPTIONS = { throwIfNoEntry: false } as const
 
 /** The fields of stat(2) that callers use. */
 export type FileStat = Pick<NodeFs.Stats, 'dev' | 'ino' | 'mode' | 'uid' | 'gid'>
 
-export type TrustedFiles = ReturnType<typeof trustedFiles>
+export type TrustedFiles = ReturnType<typeof createTrustedFiles>
 
 /**
  * modekeep's own files, below directories that only root can write. Paths are absolute. Each method except
  * `removeEmpty` throws a FileError with the path.
  */
-export function trustedFiles(fs: Fs) {
+export function createTrustedFiles(fs: NodeFsModule) {
   const sync = (directory: string) => {
-    using parent = openParent(fs, directory)
+    using parent = openParentDirectory(fs, directory)
     parent.sync()
   }
   return {
     /** Returns undefined if the file does not exist. @throws {FileError} EPERM for a file of a user other than root */
-    read: (path: string) => withPath('read', path, () => tolerateErrno(MISSING_CODES, () => readOwnFile(fs, path))),
+    read: (path: string) =>
+      addPathToErrors('read', path, () => tolerateErrno(MISSING_PATH_ERRNOS, () => readOwnFile(fs, path))),
 
     /** Checks whether the path exists. For a missing file this is much cheaper than `read`. */
     has: (path: string) =>
-      withPath('look at', path, () => tolerateErrno(MISSING_CODES, () => fs.statSync(path, NO_THROW)) !== undefined),
+      addPathToErrors(
+        'look at',
+        path,
+        () => tolerateErrno(MISSING_PATH_ERRNOS, () => fs.statSync(path, NO_THROW_STAT_OPTIONS)) !== undefined,
+      ),
 
-    /** Reads a file at a path from outside, by the rules of `openToRead`. The default limit is 1 MiB. */
-    readForeign: (path: string, maxBytes = MAX_FOREIGN_BYTES) =>
-      withPath('read', path, () => tolerateErrno(MISSING_CODES, () => readBounded(fs, path, maxBytes).text)),
+    /** Reads a file at a path from outside, by the rules of `openFileToRead`. The default limit is 1 MiB. */
+    readForeign: (path: string, maxBytes = MAX_FOREIGN_FILE_BYTES) =>
+      addPathToErrors('read', path, () =>
+        tolerateErrno(MISSING_PATH_ERRNOS, () => readBoundedFile(fs, path, maxBytes).text),
+      ),
 
     /** Opens a foreign file of any size. All reads are from the opened file. */
-    openForeign: (path: string) => withPath('read', path, () => openForeignFile(fs, path)),
+    openForeign: (path: string) => addPathToErrors('read', path, () => openForeignFile(fs, path)),
 
     /** Stats the target of a path. Returns undefined on any errno. */
     stat: (path: string): FileStat | undefined => tolerateSystemErrors(() => fs.statSync(path)),
@@ -77,59 +84,60 @@ export function trustedFiles(fs: Fs) {
      * and the temporary one are never followed as links, in a directory of any owner. Only one process at a time may
      * replace a path, because a leftover `PATH.new` is removed.
      */
-    replace: (path: string, text: string, mode = PRIVATE_MODE) =>
-      withPath('write', path, () => replaceFile(fs, path, text, mode)),
+    replace: (path: string, text: string, mode = PRIVATE_FILE_MODE) =>
+      addPathToErrors('write', path, () => replaceFile(fs, path, text, mode)),
 
     /** Like `replace`, but after a crash of the node the file may be empty or missing. */
     replaceUntilBoot: (path: string, text: string) =>
-      withPath('write', path, () => replaceFile(fs, path, text, PRIVATE_MODE, true)),
+      addPathToErrors('write', path, () => replaceFile(fs, path, text, PRIVATE_FILE_MODE, true)),
 
     /**
      * Creates a file for a user, in any directory. It gets its name when it is complete, and only its owner can read
      * it.
      * @param mayReplace replaces an existing file; otherwise that fails with EEXIST
      */
-    create: (path: string, mayReplace: boolean) => withPath('write', path, () => createNewFile(fs, path, mayReplace)),
+    create: (path: string, mayReplace: boolean) =>
+      addPathToErrors('write', path, () => createNewFile(fs, path, mayReplace)),
 
     /** Makes a durable rename(2) of a directory with its content. ENOTEMPTY if `to` is not empty. */
     moveDirectory: (from: string, to: string) =>
-      withPath(`rename ${from} to`, to, () => {
+      addPathToErrors(`rename ${from} to`, to, () => {
         sync(from)
         renamePath(fs, from, to)
         sync(dirname(to))
       }),
 
     remove: (path: string) =>
-      withPath('remove', path, () =>
-        removeNames(fs, dirname(path), [basename(path), formatTemporaryName(basename(path))]),
+      addPathToErrors('remove', path, () =>
+        removeNamesInDirectory(fs, dirname(path), [basename(path), formatTemporaryName(basename(path))]),
       ),
 
     /** Creates the directory and its parents. Other calls may concurrently remove them while they are empty. */
     makeDirectory: (path: string) =>
-      withPath('make', path, () => retryWhileRemoved(() => makeDirectories(fs, path, OWN_DIRECTORY))),
+      addPathToErrors('make', path, () => retryWhileRemoved(() => makeDirectories(fs, path, OWN_DIRECTORY_MODE))),
 
     /** Removes the directory and its parents up to `top` (not included) as long as they are empty. */
     removeEmpty(path: string, top: string): void {
       for (let directory = path; directory.startsWith(`${top}/`); directory = dirname(directory)) {
         try {
-          callByHandle(fs, directory, (at) => fs.rmdirSync(at))
+          callWithHandlePath(fs, directory, (at) => fs.rmdirSync(at))
         } catch (error) {
-          if (errorCode(error) !== 'ENOENT') return
+          if (getErrno(error) !== 'ENOENT') return
         }
       }
     },
 
     /** Overwrites a file, neither atomically nor durably. */
     write: (path: string, bytes: Uint8Array) =>
-      withPath('write', path, () => {
-        using file = openToWrite(fs, path, O_WRONLY | O_CREAT | O_TRUNC, PRIVATE_MODE)
+      addPathToErrors('write', path, () => {
+        using file = openFileToWrite(fs, path, O_WRONLY | O_CREAT | O_TRUNC, PRIVATE_FILE_MODE)
         fs.writeFileSync(file.fd, bytes)
       }),
 
     /** Appends to a file and creates it if needed. Other processes may append concurrently. Not durable. */
     append: (path: string, text: string) =>
-      withPath('write', path, () => {
-        using file = openToWrite(fs, path, O_WRONLY | O_CREAT | O_APPEND, PRIVATE_MODE)
+      addPathToErrors('write', path, () => {
+        using file = openFileToWrite(fs, path, O_WRONLY | O_CREAT | O_APPEND, PRIVATE_FILE_MODE)
         fs.writeFileSync(file.fd, text)
       }),
 
@@ -138,24 +146,25 @@ export function trustedFiles(fs: Fs) {
 
     /** Returns the total bytes of the path's file system. Undefined if it reports none, or the path does not exist. */
     capacity: (path: string) =>
-      withPath('look at', path, () => {
-        const stat = tolerateErrno(MISSING_CODES, () => fs.statfsSync(path))
+      addPathToErrors('look at', path, () => {
+        const stat = tolerateErrno(MISSING_PATH_ERRNOS, () => fs.statfsSync(path))
         return stat && (stat.blocks * stat.bsize || undefined)
       }),
 
     /** Returns an empty list if the directory does not exist. */
-    list: (path: string) => withPath('list', path, () => tolerateErrno(MISSING_CODES, () => listNames(fs, path))) ?? [],
+    list: (path: string) =>
+      addPathToErrors('list', path, () => tolerateErrno(MISSING_PATH_ERRNOS, () => listDirectoryNames(fs, path))) ?? [],
   }
 }
 
-function readOwnFile(fs: Fs, path: string): string {
+function readOwnFile(fs: NodeFsModule, path: string): string {
   if (fs.statSync(path).isDirectory()) throw new SystemError('read', 'EISDIR', path)
-  const { text, stat } = readBounded(fs, path, MAX_OWN_BYTES)
-  if (!isOwnersFile(stat)) throw new SystemError('read', 'EPERM', path, 'it belongs to another user than root')
+  const { text, stat } = readBoundedFile(fs, path, MAX_OWN_FILE_BYTES)
+  if (!isOwnedByRootOrSelf(stat)) throw new SystemError('read', 'EPERM', path, 'it belongs to another user than root')
   return text
 }
 
-const OTHERS_WRITE = 0o022
+const GROUP_OR_OTHERS_WRITE_BITS = 0o022
 
 /** An open file that another program has written. */
 export interface ForeignFile extends Disposable {
@@ -167,13 +176,13 @@ export interface ForeignFile extends Disposable {
   read(position: number, length: number): Uint8Array
 }
 
-function openForeignFile(fs: Fs, path: string): ForeignFile {
-  const file = openToRead(fs, path)
+function openForeignFile(fs: NodeFsModule, path: string): ForeignFile {
+  const file = openFileToRead(fs, path)
   return {
     size: file.stat.size,
-    isOthers: !isOwnersFile(file.stat) || (file.stat.mode & OTHERS_WRITE) !== 0,
+    isOthers: !isOwnedByRootOrSelf(file.stat) || (file.stat.mode & GROUP_OR_OTHERS_WRITE_BITS) !== 0,
     read: (position, length) =>
-      withPath('read', path, () => {
+      addPathToErrors('read', path, () => {
         const bytes = Buffer.alloc(length)
         for (let filled = 0; filled < length; ) {
           const count = fs.readSync(file.fd, bytes, filled, length - filled, position + filled)
@@ -193,26 +202,26 @@ export interface NewFile extends Disposable {
   finish(): void
 }
 
-function createNewFile(fs: Fs, path: string, mayReplace: boolean): NewFile {
+function createNewFile(fs: NodeFsModule, path: string, mayReplace: boolean): NewFile {
   using scope = new DisposableStack()
-  const parent = scope.use(openParent(fs, dirname(path)))
+  const parent = scope.use(openParentDirectory(fs, dirname(path)))
   const name = basename(path)
   const temporary = `.modekeep-${process.pid}-${Math.random().toString(36).slice(2)}`
-  const file = scope.use(createFileIn(fs, parent, temporary, 0o600))
+  const file = scope.use(createFileInDirectory(fs, parent, temporary, 0o600))
   const resources = scope.move()
   let isNamed = false
   return {
-    write: (bytes) => withPath('write', path, () => fs.writeFileSync(file.fd, bytes)),
+    write: (bytes) => addPathToErrors('write', path, () => fs.writeFileSync(file.fd, bytes)),
     finish: () =>
-      withPath('write', path, () => {
+      addPathToErrors('write', path, () => {
         fs.fsyncSync(file.fd)
-        if (!mayReplace) createFileIn(fs, parent, name, 0o600)[Symbol.dispose]()
+        if (!mayReplace) createFileInDirectory(fs, parent, name, 0o600)[Symbol.dispose]()
         try {
           // Replaces the file's own empty placeholder, or an existing file. link(2) would need no placeholder, but some
           // file systems lack it.
-          renameIn(fs, parent, temporary, name)
+          renameInDirectory(fs, parent, temporary, name)
         } catch (error) {
-          if (!mayReplace) removeIn(fs, parent, name)
+          if (!mayReplace) removeInDirectory(fs, parent, name)
           throw error
         }
         isNamed = true
@@ -221,7 +230,7 @@ function createNewFile(fs: Fs, path: string, mayReplace: boolean): NewFile {
     [Symbol.dispose]() {
       using _ = resources
       try {
-        if (!isNamed) removeIn(fs, parent, temporary)
+        if (!isNamed) removeInDirectory(fs, parent, temporary)
       } catch {
         // The earlier error is the one to report. The remaining temporary file is never read.
       }

@@ -1,6 +1,6 @@
-import { errorCode } from './system-error.ts'
+import { getErrno } from './system-error.ts'
 
-export interface BackOff {
+export interface BackOffLimits {
   /** Upper bound of the first pause, in ms. Each further failure in a row doubles it. */
   readonly firstMs: number
   /** Upper bound of every pause, in ms. */
@@ -8,25 +8,25 @@ export interface BackOff {
 }
 
 /** @param failures in a row, at least 1 @returns ms */
-export function computeLongestPauseMs({ firstMs, mostMs }: BackOff, failures: number): number {
+export function computeLongestPauseMs({ firstMs, mostMs }: BackOffLimits, failures: number): number {
   return Math.min(mostMs, firstMs * 2 ** (failures - 1))
 }
 
 /** @param random in [0, 1) @returns ms, between half of the longest pause and the longest pause */
-export function computePauseMs(backOff: BackOff, failures: number, random: number): number {
+export function computeBackOffPauseMs(backOff: BackOffLimits, failures: number, random: number): number {
   const longest = computeLongestPauseMs(backOff, failures)
   // Kubelets of many nodes restart together. The random part keeps their plugins from calling at the same time.
   return longest / 2 + (longest / 2) * random
 }
 
-const PAUSE_LIMITS = { firstMs: 2, mostMs: 50 }
+const LOCK_RETRY_PAUSE_LIMITS = { firstMs: 2, mostMs: 50 }
 
 /** Retries without limit: a lock belongs to a running call, and the kernel releases it if that call crashes. */
 export async function retryUntilDefined<T>(attempt: () => T | undefined): Promise<T> {
   for (let failures = 1; ; failures++) {
     const result = attempt()
     if (result !== undefined) return result
-    await new Promise((resolve) => setTimeout(resolve, computeLongestPauseMs(PAUSE_LIMITS, failures)))
+    await new Promise((resolve) => setTimeout(resolve, computeLongestPauseMs(LOCK_RETRY_PAUSE_LIMITS, failures)))
   }
 }
 
@@ -57,7 +57,7 @@ export class FairSemaphore {
 }
 
 /** More than the concurrent calls that remove and create one directory. */
-const MAX_ATTEMPTS = 100
+const MAX_REMOVAL_RETRIES = 100
 
 /**
  * Retries on ENOENT, because another call may remove an empty directory before something is created in it. `operation` must
@@ -69,7 +69,7 @@ export function retryWhileRemoved<T>(operation: () => T): T {
     try {
       return operation()
     } catch (error) {
-      if (errorCode(error) !== 'ENOENT' || attempt === MAX_ATTEMPTS) throw error
+      if (getErrno(error) !== 'ENOENT' || attempt === MAX_REMOVAL_RETRIES) throw error
     }
   }
 }
@@ -77,7 +77,7 @@ export function retryWhileRemoved<T>(operation: () => T): T {
 const MAX_TIMER_MS = 2 ** 31 - 1
 
 /** Resolves to undefined on timeout. */
-export function resolveWithin<T>(milliseconds: number, promise: Promise<T>): Promise<T | undefined> {
+export function resolveWithinTimeout<T>(milliseconds: number, promise: Promise<T>): Promise<T | undefined> {
   return new Promise((done) => {
     const timer = setTimeout(() => done(undefined), Math.min(milliseconds, MAX_TIMER_MS))
     void promise.then((value) => {
@@ -87,7 +87,7 @@ export function resolveWithin<T>(milliseconds: number, promise: Promise<T>): Pro
   })
 }
 
-const CHECK_INTERVAL_MS = 250
+const RESPONSE_CHECK_INTERVAL_MS = 250
 
 /** Measures for how long a worker has reported nothing. Counts its own ticks, because this process may be stopped too. */
 export class ResponseTimer {
@@ -101,11 +101,11 @@ export class ResponseTimer {
     this.#defaultMs = patienceMs
     this.#patienceMs = patienceMs
     this.#timer = setInterval(() => {
-      this.#elapsedMs += CHECK_INTERVAL_MS
+      this.#elapsedMs += RESPONSE_CHECK_INTERVAL_MS
       if (this.#elapsedMs < this.#patienceMs) return
       this.stop()
       onTimeout(this.#elapsedMs)
-    }, CHECK_INTERVAL_MS).unref()
+    }, RESPONSE_CHECK_INTERVAL_MS).unref()
   }
 
   /** @param patienceMs new limit; null: the default; undefined: unchanged */

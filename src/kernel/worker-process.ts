@@ -7,7 +7,7 @@ export type WorkerReport<Outcome, Progress> =
   | { outcome: Outcome }
 
 /** A process that runs one task at a time, and may continue after its server has ended. */
-export interface Worker<Job> {
+export interface WorkerProcess<Job> {
   readonly pid?: number | undefined
   send(job: Job): void
   /** Sends SIGKILL, which every task of modekeep tolerates. A process that waits in the kernel ends when the kernel returns. */
@@ -22,7 +22,9 @@ export interface WorkerEvents<Outcome, Progress> {
   onExit(how: string): void
 }
 
-export type StartWorker<Job, Outcome, Progress = never> = (events: WorkerEvents<Outcome, Progress>) => Worker<Job>
+export type StartWorker<Job, Outcome, Progress = never> = (
+  events: WorkerEvents<Outcome, Progress>,
+) => WorkerProcess<Job>
 
 /** First arguments of workers that read one task after the other from their stdin. */
 export const CSI_WORKER_VERB = 'csi-worker'
@@ -32,10 +34,10 @@ export const NRI_WORKER_VERB = 'nri-worker'
 export const ISOLATED_WORKER_VERB = 'isolated-worker'
 
 /** The kernel's name of CSI's workers, isolated workers and FlexVolume calls: /proc/PID/comm, at most 15 bytes. */
-export const WORKER_NAME = 'modekeep worker'
+export const WORKER_PROCESS_NAME = 'modekeep worker'
 
 /** The descriptor of the task's directory in such a worker. The first line of stdin contains the task. */
-export const ISOLATED_HANDLE = 3
+export const ISOLATED_TASK_DIRECTORY_FD = 3
 
 /** A task for a worker that ends with this process, on a file system whose server or daemon may hang. */
 export interface WorkerCall {
@@ -75,7 +77,7 @@ export class UnkillableProcesses {
   }
 }
 
-const NEWLINE = 0x0a
+const NEWLINE_BYTE = 0x0a
 
 /**
  * Yields the complete lines of a stream and drops an unterminated rest. Splits only at newlines: node:readline also
@@ -85,7 +87,7 @@ export async function* readStreamLines(stream: AsyncIterable<Uint8Array>): Async
   let rest: Uint8Array[] = []
   for await (const chunk of stream) {
     let start = 0
-    for (let end = chunk.indexOf(NEWLINE); end >= 0; end = chunk.indexOf(NEWLINE, start)) {
+    for (let end = chunk.indexOf(NEWLINE_BYTE); end >= 0; end = chunk.indexOf(NEWLINE_BYTE, start)) {
       yield Buffer.concat([...rest, chunk.subarray(start, end)]).toString()
       rest = []
       start = end + 1

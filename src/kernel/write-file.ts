@@ -2,20 +2,20 @@ import { basename, dirname } from 'node:path'
 import { Refusal } from '../errors/refusal.ts'
 import {
   closeQuietly,
-  type Fs,
   hasPathHandles,
-  isOwnersFile,
+  isOwnedByRootOrSelf,
+  type NodeFsModule,
   nodeFs,
   O_PATH,
   openGuardedDirectory,
-  openHandle,
+  openNameHandle,
   openPathHandle,
   type PathHandle,
-  reportDirectoryPath,
-  reportPaths,
+  reportErrorsWithDirectoryPath,
+  reportErrorsWithUserPaths,
 } from './path-handle.ts'
 import { type OpenedFile, openFile, syncDirectory } from './read-file.ts'
-import { errorCode, SystemError, tolerateErrno } from './system-error.ts'
+import { getErrno, SystemError, tolerateErrno } from './system-error.ts'
 
 const { O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_TRUNC } = nodeFs.constants
 
@@ -32,23 +32,23 @@ export interface ParentDirectory extends Disposable {
  * Opens the directory of a file to be written. Links are followed as `openPathHandle` documents.
  * @throws {SystemError} ELOOP for a link that others could exchange
  */
-export function openParent(fs: Fs, directory: string): ParentDirectory {
+export function openParentDirectory(fs: NodeFsModule, directory: string): ParentDirectory {
   if (hasPathHandles(fs)) return createParentDirectory(fs, directory, openPathHandle(fs, directory, O_DIRECTORY))
   closeQuietly(fs, fs.openSync(directory, 'r'))
   return createParentDirectory(fs, directory, { link: directory, [Symbol.dispose]: () => {} })
 }
 
 /** Opens a directory with `openGuardedDirectory`, so that its names stay the same between two calls. */
-export function openGuardedParent(fs: Fs, directory: string): ParentDirectory {
+export function openGuardedParentDirectory(fs: NodeFsModule, directory: string): ParentDirectory {
   return createParentDirectory(fs, directory, openGuardedDirectory(fs, directory))
 }
 
-function createParentDirectory(fs: Fs, path: string, handle: Omit<PathHandle, 'fd'>): ParentDirectory {
+function createParentDirectory(fs: NodeFsModule, path: string, handle: Omit<PathHandle, 'fd'>): ParentDirectory {
   const { link, [Symbol.dispose]: close } = handle
   return {
     path,
     at: (name) => `${link}/${name}`,
-    sync: () => reportDirectoryPath(path, () => syncDirectory(fs, link)),
+    sync: () => reportErrorsWithDirectoryPath(path, () => syncDirectory(fs, link)),
     [Symbol.dispose]: close,
   }
 }
@@ -58,25 +58,31 @@ function createParentDirectory(fs: Fs, path: string, handle: Omit<PathHandle, 'f
  * @throws {SystemError} EPERM if the file is not regular, has a second name, or belongs to a user other than root and
  * modekeep's own. The same holds for the owner of its directory
  */
-export function openToWrite(fs: Fs, path: string, flags: number, mode: number): OpenedFile {
-  using parent = openParent(fs, dirname(path))
-  return openToWriteIn(fs, parent, basename(path), flags, mode)
+export function openFileToWrite(fs: NodeFsModule, path: string, flags: number, mode: number): OpenedFile {
+  using parent = openParentDirectory(fs, dirname(path))
+  return openFileToWriteIn(fs, parent, basename(path), flags, mode)
 }
 
-/** Like `openToWrite`, in an open directory. */
-export function openToWriteIn(fs: Fs, parent: ParentDirectory, name: string, flags: number, mode: number): OpenedFile {
+/** Like `openFileToWrite`, in an open directory. */
+export function openFileToWriteIn(
+  fs: NodeFsModule,
+  parent: ParentDirectory,
+  name: string,
+  flags: number,
+  mode: number,
+): OpenedFile {
   const path = `${parent.path}/${name}`
   const refuse = (reason: string) => {
     throw new SystemError('open', 'EPERM', path, reason)
   }
-  if (!isOwnersFile(fs.statSync(parent.at('.')))) refuse('its directory belongs to another user than root')
+  if (!isOwnedByRootOrSelf(fs.statSync(parent.at('.')))) refuse('its directory belongs to another user than root')
   // O_TRUNC would empty a foreign file before its owner is checked.
   const openFlags = (flags & ~O_TRUNC) | O_NOFOLLOW | O_NONBLOCK
-  const fd = reportDirectoryPath(parent.path, () => fs.openSync(parent.at(name), openFlags, mode))
+  const fd = reportErrorsWithDirectoryPath(parent.path, () => fs.openSync(parent.at(name), openFlags, mode))
   try {
     const stat = fs.fstatSync(fd)
     if (!stat.isFile()) refuse('not a regular file')
-    if (!isOwnersFile(stat)) refuse('it belongs to another user than root')
+    if (!isOwnedByRootOrSelf(stat)) refuse('it belongs to another user than root')
     // 0 links are accepted: another process has just removed the file.
     if (stat.nlink > 1) refuse('it has more than one name')
     if ((flags & O_TRUNC) !== 0) fs.ftruncateSync(fd)
@@ -88,92 +94,97 @@ export function openToWriteIn(fs: Fs, parent: ParentDirectory, name: string, fla
 }
 
 /** Creates a file in a directory of any owner. @throws EEXIST if the name exists */
-export function createFileIn(fs: Fs, parent: ParentDirectory, name: string, mode: number): OpenedFile {
+export function createFileInDirectory(
+  fs: NodeFsModule,
+  parent: ParentDirectory,
+  name: string,
+  mode: number,
+): OpenedFile {
   // O_EXCL follows no link of this name.
-  return reportDirectoryPath(parent.path, () => openFile(fs, parent.at(name), 'wx', mode))
+  return reportErrorsWithDirectoryPath(parent.path, () => openFile(fs, parent.at(name), 'wx', mode))
 }
 
 /** Calls rename(2) within an open directory. */
-export function renameIn(fs: Fs, parent: ParentDirectory, from: string, to: string): void {
-  reportDirectoryPath(parent.path, () => fs.renameSync(parent.at(from), parent.at(to)))
+export function renameInDirectory(fs: NodeFsModule, parent: ParentDirectory, from: string, to: string): void {
+  reportErrorsWithDirectoryPath(parent.path, () => fs.renameSync(parent.at(from), parent.at(to)))
 }
 
 /** Removes names from a directory and ignores missing ones. */
-export function removeNames(fs: Fs, directory: string, names: readonly string[]): void {
-  using parent = tolerateErrno('ENOENT ENOTDIR', () => openParent(fs, directory))
+export function removeNamesInDirectory(fs: NodeFsModule, directory: string, names: readonly string[]): void {
+  using parent = tolerateErrno('ENOENT ENOTDIR', () => openParentDirectory(fs, directory))
   if (parent === undefined) return
-  for (const name of names) removeIn(fs, parent, name)
+  for (const name of names) removeInDirectory(fs, parent, name)
 }
 
 /** Calls a function with a name's path through its directory's handle. It must not follow a link in the name. */
-export function callByHandle<T>(fs: Fs, path: string, call: (at: string) => T): T {
-  using parent = openParent(fs, dirname(path))
-  return reportDirectoryPath(parent.path, () => call(parent.at(basename(path))))
+export function callWithHandlePath<T>(fs: NodeFsModule, path: string, call: (at: string) => T): T {
+  using parent = openParentDirectory(fs, dirname(path))
+  return reportErrorsWithDirectoryPath(parent.path, () => call(parent.at(basename(path))))
 }
 
 /** Makes one rename(2) between two open directories. */
-export function renamePath(fs: Fs, from: string, to: string): void {
-  using source = openParent(fs, dirname(from))
-  using target = openParent(fs, dirname(to))
+export function renamePath(fs: NodeFsModule, from: string, to: string): void {
+  using source = openParentDirectory(fs, dirname(from))
+  using target = openParentDirectory(fs, dirname(to))
   const [fromPath, toPath] = [source.at(basename(from)), target.at(basename(to))]
   const toUserPath = (path: string) => (path === fromPath ? from : path === toPath ? to : path)
-  reportPaths(toUserPath, () => fs.renameSync(fromPath, toPath))
+  reportErrorsWithUserPaths(toUserPath, () => fs.renameSync(fromPath, toPath))
 }
 
-/** Lists the names in a directory. @throws as `openParent` */
-export function listNames(fs: Fs, directory: string): string[] {
-  using parent = openParent(fs, directory)
-  return reportDirectoryPath(directory, () => fs.readdirSync(parent.at('.')))
+/** Lists the names in a directory. @throws as `openParentDirectory` */
+export function listDirectoryNames(fs: NodeFsModule, directory: string): string[] {
+  using parent = openParentDirectory(fs, directory)
+  return reportErrorsWithDirectoryPath(directory, () => fs.readdirSync(parent.at('.')))
 }
 
-export function removeIn(fs: Fs, parent: ParentDirectory, name: string): void {
-  reportDirectoryPath(parent.path, () => fs.rmSync(parent.at(name), { force: true }))
+export function removeInDirectory(fs: NodeFsModule, parent: ParentDirectory, name: string): void {
+  reportErrorsWithDirectoryPath(parent.path, () => fs.rmSync(parent.at(name), { force: true }))
 }
 
 /** Names the temporary file of `replaceFile`, which remains if a process crashes before the rename. */
 export const formatTemporaryName = (name: string): string => `${name}.new`
 
 /** Writes a temporary file and renames it. @param isForNow the file may be lost in a crash of the node */
-export function replaceFile(fs: Fs, path: string, text: string, mode: number, isForNow = false): void {
-  using parent = openParent(fs, dirname(path))
+export function replaceFile(fs: NodeFsModule, path: string, text: string, mode: number, isForNow = false): void {
+  using parent = openParentDirectory(fs, dirname(path))
   const name = basename(path)
   const temporary = formatTemporaryName(name)
   try {
     writeNewFile(fs, parent, temporary, { text, mode, isForNow })
-    renameIn(fs, parent, temporary, name)
+    renameInDirectory(fs, parent, temporary, name)
   } catch (error) {
     // On a full disk the temporary file would prevent the removal of the directory.
-    removeIn(fs, parent, temporary)
+    removeInDirectory(fs, parent, temporary)
     throw error
   }
   if (!isForNow) parent.sync()
 }
 
 /** Only the owner may read and write the file. */
-export const PRIVATE_MODE = 0o600
+export const PRIVATE_FILE_MODE = 0o600
 
 function writeNewFile(
-  fs: Fs,
+  fs: NodeFsModule,
   parent: ParentDirectory,
   name: string,
   { text, mode, isForNow }: { text: string; mode: number; isForNow: boolean },
 ): void {
   // A leftover of a crashed process is removed, never written to.
-  const created = tolerateErrno('EEXIST', () => createFileIn(fs, parent, name, mode))
-  if (created === undefined) removeIn(fs, parent, name)
-  using file = created ?? createFileIn(fs, parent, name, mode)
+  const created = tolerateErrno('EEXIST', () => createFileInDirectory(fs, parent, name, mode))
+  if (created === undefined) removeInDirectory(fs, parent, name)
+  using file = created ?? createFileInDirectory(fs, parent, name, mode)
   fs.writeFileSync(file.fd, text)
   // The umask may have cleared bits of the mode.
-  if (mode !== PRIVATE_MODE) fs.fchmodSync(file.fd, mode)
+  if (mode !== PRIVATE_FILE_MODE) fs.fchmodSync(file.fd, mode)
   if (!isForNow) fs.fsyncSync(file.fd)
 }
 
 /**
  * Rejects foreign files at a path that a library opens itself after this check. Other users must therefore not be able
  * to exchange a directory of the path.
- * @throws {Refusal} if others can exchange one; {SystemError} as `openToWrite`; nothing if no file exists
+ * @throws {Refusal} if others can exchange one; {SystemError} as `openFileToWrite`; nothing if no file exists
  */
-export function assertOwnFiles(fs: Fs, directory: string, names: readonly string[]): void {
+export function assertOwnFiles(fs: NodeFsModule, directory: string, names: readonly string[]): void {
   using parent = tolerateErrno('EPERM', () => createParentDirectory(fs, directory, openGuardedDirectory(fs, directory)))
   if (parent === undefined) {
     throw Refusal.of(
@@ -184,14 +195,14 @@ export function assertOwnFiles(fs: Fs, directory: string, names: readonly string
   }
   for (const name of names) {
     const stat = tolerateErrno('ENOENT', () => fs.lstatSync(parent.at(name)))
-    if (stat === undefined || (stat.isFile() && isOwnersFile(stat) && stat.nlink <= 1)) continue
+    if (stat === undefined || (stat.isFile() && isOwnedByRootOrSelf(stat) && stat.nlink <= 1)) continue
     throw new SystemError('open', 'EPERM', `${directory}/${name}`, 'not a regular file of root with one name')
   }
 }
 
 /** Returns true if the system rejects the file at a path, and false if the file is missing. */
-export function isRefusedPath(error: unknown): boolean {
-  return ['EPERM', 'EINVAL', 'ELOOP', 'ENXIO'].includes(errorCode(error) ?? '')
+export function isPathRefusal(error: unknown): boolean {
+  return ['EPERM', 'EINVAL', 'ELOOP', 'ENXIO'].includes(getErrno(error) ?? '')
 }
 
 /**
@@ -200,18 +211,18 @@ export function isRefusedPath(error: unknown): boolean {
  * @param modeAbove mode of the new parents
  * @throws {SystemError} EPERM for a directory of a user other than root and modekeep's own; ELOOP
  */
-export function makeDirectories(fs: Fs, path: string, mode: number, modeAbove = mode): void {
+export function makeDirectories(fs: NodeFsModule, path: string, mode: number, modeAbove = mode): void {
   using directory = openOrMakeDirectory(fs, path, mode, modeAbove)
-  assertOwned(fs, directory)
+  assertOwnedDirectory(fs, directory)
 }
 
-function openOrMakeDirectory(fs: Fs, path: string, mode: number, modeAbove: number): ParentDirectory {
-  const existing = tolerateErrno('ENOENT', () => openParent(fs, path))
+function openOrMakeDirectory(fs: NodeFsModule, path: string, mode: number, modeAbove: number): ParentDirectory {
+  const existing = tolerateErrno('ENOENT', () => openParentDirectory(fs, path))
   if (existing !== undefined) return existing
   using parent = openOrMakeDirectory(fs, dirname(path), modeAbove, modeAbove)
   const directory = makeDirectoryIn(fs, parent, basename(path), mode)
   try {
-    assertOwned(fs, directory)
+    assertOwnedDirectory(fs, directory)
     return directory
   } catch (error) {
     directory[Symbol.dispose]()
@@ -220,14 +231,16 @@ function openOrMakeDirectory(fs: Fs, path: string, mode: number, modeAbove: numb
 }
 
 /** Calls mkdir(2) in an open directory. Another process may make the directory first. */
-function makeDirectoryIn(fs: Fs, parent: ParentDirectory, name: string, mode: number): ParentDirectory {
+function makeDirectoryIn(fs: NodeFsModule, parent: ParentDirectory, name: string, mode: number): ParentDirectory {
   const path = `${parent.path}/${name}`
-  reportDirectoryPath(parent.path, () => tolerateErrno('EEXIST', () => fs.mkdirSync(parent.at(name), { mode })))
-  if (!hasPathHandles(fs)) return openParent(fs, path)
-  return createParentDirectory(fs, path, openHandle(fs, parent.at(name), O_PATH | O_DIRECTORY | O_NOFOLLOW, path))
+  reportErrorsWithDirectoryPath(parent.path, () =>
+    tolerateErrno('EEXIST', () => fs.mkdirSync(parent.at(name), { mode })),
+  )
+  if (!hasPathHandles(fs)) return openParentDirectory(fs, path)
+  return createParentDirectory(fs, path, openNameHandle(fs, parent.at(name), O_PATH | O_DIRECTORY | O_NOFOLLOW, path))
 }
 
-function assertOwned(fs: Fs, directory: ParentDirectory): void {
-  if (isOwnersFile(fs.statSync(directory.at('.')))) return
+function assertOwnedDirectory(fs: NodeFsModule, directory: ParentDirectory): void {
+  if (isOwnedByRootOrSelf(fs.statSync(directory.at('.')))) return
   throw new SystemError('mkdir', 'EPERM', directory.path, 'it belongs to another user than root')
 }

@@ -1,7 +1,7 @@
 import { basename, dirname } from 'node:path'
-import { type Fs, nodeFs } from '../kernel/path-handle.ts'
+import { type NodeFsModule, nodeFs } from '../kernel/path-handle.ts'
 import { tolerateErrno } from '../kernel/system-error.ts'
-import { makeDirectories, openParent, openToWriteIn, type ParentDirectory } from '../kernel/write-file.ts'
+import { makeDirectories, openFileToWriteIn, openParentDirectory, type ParentDirectory } from '../kernel/write-file.ts'
 
 const MAX_LOG_FILE_BYTES = 10 * 1024 * 1024
 const MAX_ROTATED_LOG_FILES = 3
@@ -18,11 +18,11 @@ export function listLogFiles(file: string): string[] {
  * Appends one line. Never throws: a mount must not fail because the disk is full, or because a user other than root could
  * have created the log. At 10 MiB the file becomes `.1`, `.1` becomes `.2` and `.2` becomes `.3`, so the log has at most 40 MiB.
  */
-export function appendLogLine(fs: Fs, file: string, line: string, largest = MAX_LOG_FILE_BYTES): void {
+export function appendLogLine(fs: NodeFsModule, file: string, line: string, largest = MAX_LOG_FILE_BYTES): void {
   try {
     using parent = openLogDirectory(fs, dirname(file))
     const name = basename(file)
-    using log = openToWriteIn(fs, parent, name, O_WRONLY | O_CREAT | O_APPEND, 0o640)
+    using log = openFileToWriteIn(fs, parent, name, O_WRONLY | O_CREAT | O_APPEND, 0o640)
     // One write with O_APPEND keeps the lines of concurrent calls apart.
     fs.writeSync(log.fd, `${line}\n`)
     if (fs.fstatSync(log.fd).size >= largest) rotateLog(fs, parent.at(name), log.fd)
@@ -31,11 +31,11 @@ export function appendLogLine(fs: Fs, file: string, line: string, largest = MAX_
   }
 }
 
-function openLogDirectory(fs: Fs, directory: string): ParentDirectory {
-  const found = tolerateErrno('ENOENT', () => openParent(fs, directory))
+function openLogDirectory(fs: NodeFsModule, directory: string): ParentDirectory {
+  const found = tolerateErrno('ENOENT', () => openParentDirectory(fs, directory))
   if (found !== undefined) return found
   makeDirectories(fs, directory, 0o750)
-  return openParent(fs, directory)
+  return openParentDirectory(fs, directory)
 }
 
 /**
@@ -44,7 +44,7 @@ function openLogDirectory(fs: Fs, directory: string): ParentDirectory {
  * no link.
  * @param file the path of the log, through the handle of its directory
  */
-function rotateLog(fs: Fs, file: string, fd: number): void {
+function rotateLog(fs: NodeFsModule, file: string, fd: number): void {
   const marker = `${file}.rotating`
   try {
     fs.mkdirSync(marker)

@@ -1,4 +1,4 @@
-import { type Fs, openToRead } from '../kernel/read-file.ts'
+import { type NodeFsModule, openFileToRead } from '../kernel/read-file.ts'
 import { tolerateErrno } from '../kernel/system-error.ts'
 import { listLogFiles } from './log-file.ts'
 
@@ -30,7 +30,7 @@ export type LogReader = ReturnType<typeof createLogReader>
  * been read under another head. A reader that counts continues at the end ('skip'); one that shows reads all files ('show').
  * @param cursor the cursor of an earlier reader; [] begins with the first line
  */
-export function createLogReader(fs: Fs, file: string, afterGap: 'show' | 'skip', cursor: LogCursor = []) {
+export function createLogReader(fs: NodeFsModule, file: string, afterGap: 'show' | 'skip', cursor: LogCursor = []) {
   const isTruncated = (fd: number, { offset }: LogReadPosition) => fs.fstatSync(fd).size < offset
   /** Finds the position with the longest head that matches, because a head may be of an incomplete first line. Undefined for a new file. */
   const findPosition = (fd: number): LogReadPosition | undefined => {
@@ -64,13 +64,13 @@ export function createLogReader(fs: Fs, file: string, afterGap: 'show' | 'skip',
 }
 
 /** Returns the cursor at the end of the last line. */
-export function findLogEnd(fs: Fs, file: string): LogCursor {
+export function findLogEnd(fs: NodeFsModule, file: string): LogCursor {
   using opened = openLogFiles(fs, file)
   const ends = opened.files.map((fd) => findLastLineEnd(fs, fd))
   return createLogCursor(fs, opened.files, ends)
 }
 
-function createLogCursor(fs: Fs, files: readonly number[], ends: readonly number[]): LogCursor {
+function createLogCursor(fs: NodeFsModule, files: readonly number[], ends: readonly number[]): LogCursor {
   const all = files.map((fd, index) => ({ head: readFirstBytes(fs, fd, LOG_HEAD_BYTES), offset: ends[index] ?? 0 }))
   return all.filter(({ head }) => head !== '')
 }
@@ -79,7 +79,7 @@ function createLogCursor(fs: Fs, files: readonly number[], ends: readonly number
 const MAX_LOG_OPEN_ATTEMPTS = 10
 
 /** Opens all files of the log, the youngest first, in a consistent state. */
-function openLogFiles(fs: Fs, file: string): Disposable & { files: readonly number[] } {
+function openLogFiles(fs: NodeFsModule, file: string): Disposable & { files: readonly number[] } {
   const inodeNow = () => fs.statSync(file, { throwIfNoEntry: false })?.ino
   for (let tries = 1; ; tries++) {
     const before = inodeNow()
@@ -96,21 +96,21 @@ function openLogFiles(fs: Fs, file: string): Disposable & { files: readonly numb
 }
 
 /** Returns undefined for a file that is not regular, or behind a link of a user other than root: it does not belong to the log. */
-function openLogFile(fs: Fs, path: string): number | undefined {
-  return tolerateErrno('ENOENT EINVAL ELOOP', () => openToRead(fs, path))?.fd
+function openLogFile(fs: NodeFsModule, path: string): number | undefined {
+  return tolerateErrno('ENOENT EINVAL ELOOP', () => openFileToRead(fs, path))?.fd
 }
 
-function readFirstBytes(fs: Fs, fd: number, length: number): string {
+function readFirstBytes(fs: NodeFsModule, fd: number, length: number): string {
   return readBytesAt(fs, fd, 0, length).toString('latin1')
 }
 
-function readBytesAt(fs: Fs, fd: number, position: number, length: number): Buffer {
+function readBytesAt(fs: NodeFsModule, fd: number, position: number, length: number): Buffer {
   const buffer = Buffer.alloc(Math.min(length, Math.max(0, fs.fstatSync(fd).size - position)))
   return buffer.subarray(0, fs.readSync(fd, buffer, 0, buffer.length, position))
 }
 
 /** Finds the end of the last complete line in the last block; the end of the file if that block has no newline. */
-function findLastLineEnd(fs: Fs, fd: number): number {
+function findLastLineEnd(fs: NodeFsModule, fd: number): number {
   const { size } = fs.fstatSync(fd)
   const start = Math.max(0, size - LOG_BLOCK_BYTES)
   const lineEnd = readBytesAt(fs, fd, start, size - start).lastIndexOf(NEWLINE_BYTE)
@@ -121,7 +121,7 @@ function findLastLineEnd(fs: Fs, fd: number): number {
  * @param isClosed whether the file was rotated, so that no process completes a line without a newline
  * @returns the end of the last line that was returned; an incomplete line may follow
  */
-function* readLogLines(fs: Fs, fd: number, offset: number, isClosed: boolean): Generator<string, number> {
+function* readLogLines(fs: NodeFsModule, fd: number, offset: number, isClosed: boolean): Generator<string, number> {
   let end = offset
   let rest = Buffer.alloc(0)
   for (;;) {

@@ -1,4 +1,4 @@
-import { type Fs, openToRead } from '../kernel/read-file.ts'
+import { type NodeFsModule, openFileToRead } from '../kernel/read-file.ts'
 import { type LogEntry, parseLogEntry } from './log-entry.ts'
 
 /** The part at the end of the log that is read for warnings. A reader of the log's end does not see earlier ones. */
@@ -9,7 +9,7 @@ const WARNING_DEDUP_PERIOD_MS = 60 * 60_000
  * Creates a check whether the end of the log has the same warning from the last hour, because kubelet repeats a failing call
  * every two minutes. The log is read once, at the first check; a log that cannot be read has no warnings. Never throws.
  */
-export function createDuplicateWarningCheck(fs: Fs, file: string): (line: string) => boolean {
+export function createDuplicateWarningCheck(fs: NodeFsModule, file: string): (line: string) => boolean {
   let writtenAtMs: ReadonlyMap<string, number> | undefined
   return (line) => {
     writtenAtMs ??= indexWarnings(readLogTail(fs, file))
@@ -32,9 +32,9 @@ function identifyWarning({ time: _time, pid: _pid, ...facts }: LogEntry): string
 }
 
 /** Returns the last lines of the log. The first one may be incomplete. */
-function readLogTail(fs: Fs, file: string): string[] {
+function readLogTail(fs: NodeFsModule, file: string): string[] {
   try {
-    using log = openToRead(fs, file)
+    using log = openFileToRead(fs, file)
     const { size } = log.stat
     const bytes = Buffer.alloc(Math.min(size, LOG_TAIL_BYTES))
     const length = fs.readSync(log.fd, bytes, 0, bytes.length, size - bytes.length)

@@ -11,8 +11,8 @@ import {
   type YAMLMap,
 } from 'yaml'
 import { quoteValue, Refusal } from '../errors/refusal.ts'
-import { nodeFs, readHead } from '../kernel/read-file.ts'
-import { errorCode } from '../kernel/system-error.ts'
+import { nodeFs, readFileHead } from '../kernel/read-file.ts'
+import { getErrno } from '../kernel/system-error.ts'
 import type { YamlMapEntry } from './edits.ts'
 
 /** A map of a manifest that modekeep may rewrite. */
@@ -191,9 +191,9 @@ export async function readManifestText(file: string, stdin: AsyncIterable<Buffer
 
 function readManifestFile(file: string): Buffer {
   try {
-    return assertManifestSize(readHead(nodeFs, file, MAX_MANIFEST_BYTES + 1), file)
+    return assertManifestSize(readFileHead(nodeFs, file, MAX_MANIFEST_BYTES + 1), file)
   } catch (error) {
-    const code = errorCode(error)
+    const code = getErrno(error)
     if (code === undefined) throw error
     if (code === 'EINVAL') {
       throw Refusal.of('file-access', `file ${quoteValue(file)} is not a regular file`, `name one, or "-" for stdin`)

@@ -1,17 +1,17 @@
 import { quoteValue, Refusal } from '../errors/refusal.ts'
-import { deferClose, errorCode, type Handle, type Host, isDirectory } from '../kernel/host.ts'
+import { deferHandleClose, getErrno, type Handle, type Host, isDirectory } from '../kernel/host.ts'
 import {
-  classifyTarget,
+  classifyMountPoint,
   isEmptyFile,
   isMounted,
   type MountPoint,
-  statPoint,
+  statMountPointUnsynced,
 } from '../kernel/mount-table/mount-point.ts'
-import { type MountRow, readLayers } from '../kernel/mount-table/mountinfo.ts'
+import { type MountRow, readMountLayers } from '../kernel/mount-table/mountinfo.ts'
 import {
   createLocationFinder,
   isSameLocation,
-  resolveRowLocation,
+  resolveMountRowLocation,
   type TreeLocation,
 } from '../kernel/mount-table/tree-location.ts'
 
@@ -24,7 +24,7 @@ const EXHAUSTED_RESOURCE_CODES: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE
 
 export function attachAt({ inodes, mounts }: Host, { parent, name }: MountPoint, tree: Handle): void {
   const target = inodes.openEntry(parent, name)
-  using _ = deferClose(inodes, target)
+  using _ = deferHandleClose(inodes, target)
   mounts.attach(tree, target)
 }
 
@@ -35,14 +35,14 @@ export function attachAt({ inodes, mounts }: Host, { parent, name }: MountPoint,
  */
 export function detachAll(host: Host, point: MountPoint, findsUse = false): boolean {
   let isInUse = false
-  for (let there = statPoint(host, point); isMounted(there); there = statPoint(host, point)) {
+  for (let there = statMountPointUnsynced(host, point); isMounted(there); there = statMountPointUnsynced(host, point)) {
     try {
       if (findsUse && host.mounts.unmount(point.parent, point.name)) continue
       isInUse = findsUse
       host.mounts.detach(point.parent, point.name)
     } catch (error) {
       // A directory whose stat fails is not always a mount point.
-      if (there === 'broken' && errorCode(error) === 'EINVAL') break
+      if (there === 'broken' && getErrno(error) === 'EINVAL') break
       throw error
     }
   }
@@ -57,8 +57,8 @@ export function detachAll(host: Host, point: MountPoint, findsUse = false): bool
 export function setTarget(host: Host, point: MountPoint, wanted: 'directory' | 'file'): void {
   const { inodes } = host
   const { parent, name, path } = point
-  const stat = statPoint(host, point)
-  const there = stat === 'broken' ? 'directory' : classifyTarget(point, stat)
+  const stat = statMountPointUnsynced(host, point)
+  const there = stat === 'broken' ? 'directory' : classifyMountPoint(point, stat)
   if (there === wanted) return
   if (wanted === 'directory') {
     if (there === 'file') inodes.removeFile(parent, name)
@@ -68,7 +68,7 @@ export function setTarget(host: Host, point: MountPoint, wanted: 'directory' | '
   try {
     if (there === 'directory') inodes.removeDirectory(parent, name)
   } catch (error) {
-    if (errorCode(error) !== 'ENOTEMPTY') throw error
+    if (getErrno(error) !== 'ENOTEMPTY') throw error
     throw Refusal.of(
       'mount-directory',
       `mount directory ${quoteValue(path)} is not empty, so no file can take its place`,
@@ -98,23 +98,23 @@ export function saveMount(host: Host, point: MountPoint): SavedMount | undefined
   const { inodes, mounts } = host
   try {
     const root = inodes.openEntry(point.parent, point.name)
-    using _ = deferClose(inodes, root)
+    using _ = deferHandleClose(inodes, root)
     const saved = inodes.statMountPoint(root)
     if (!saved.mountRoot) return undefined
     // The clone includes the mounts inside of the source that the mount shows.
     const clone = mounts.cloneTree(root, true)
     return {
       restore() {
-        const there = statPoint(host, point)
+        const there = statMountPointUnsynced(host, point)
         if (there !== 'broken' && there?.mountRoot && there.mountId === saved.mountId) return
         // A layer that was covered is mounted on without a change of its type.
         if (!isMounted(there)) setTarget(host, point, isDirectory(saved) ? 'directory' : 'file')
         attachAt(host, point, clone)
       },
-      ...deferClose(inodes, clone),
+      ...deferHandleClose(inodes, clone),
     }
   } catch (error) {
-    const code = errorCode(error)
+    const code = getErrno(error)
     if (code === undefined || EXHAUSTED_RESOURCE_CODES.has(code)) throw error
     // The mount does not respond, or cannot be cloned.
     return undefined
@@ -129,7 +129,7 @@ export function saveMount(host: Host, point: MountPoint): SavedMount | undefined
 export function replaceAt(host: Host, point: MountPoint, tree: Handle, source: string | undefined): void {
   const { parent, name, path } = point
   const wanted = source === undefined ? undefined : createLocationFinder(host.mounts.table())(source)
-  let layers = readLayers(host, path)
+  let layers = readMountLayers(host, path)
   while (mayShowBelow(layers, wanted)) {
     host.mounts.detach(parent, name)
     layers = readRemainingLayers(host, point, layers)
@@ -146,15 +146,15 @@ export function replaceAt(host: Host, point: MountPoint, tree: Handle, source: s
 function readRemainingLayers(host: Host, { parent, name, path }: MountPoint, layers: MountRow[]): MountRow[] {
   const { inodes, mounts } = host
   const top = inodes.openEntry(parent, name)
-  using _ = deferClose(inodes, top)
+  using _ = deferHandleClose(inodes, top)
   const topId = mounts.tableId(top)
   for (layers.pop(); layers.length > 0; layers.pop()) if (layers.at(-1)?.id === topId) return layers
-  return inodes.statMountPoint(top).mountRoot ? readLayers(host, path) : []
+  return inodes.statMountPoint(top).mountRoot ? readMountLayers(host, path) : []
 }
 
 function attachBeneath({ inodes, mounts }: Host, { parent, name }: MountPoint, tree: Handle): boolean {
   const old = inodes.openEntry(parent, name)
-  using _ = deferClose(inodes, old)
+  using _ = deferHandleClose(inodes, old)
   return mounts.attachBeneath(tree, old)
 }
 
@@ -178,13 +178,13 @@ function replaceWithGap(host: Host, point: MountPoint, tree: Handle): void {
  * Any other layer stays hidden until the unmount, because only the topmost layer can be removed.
  */
 function mayShowBelow(layers: readonly MountRow[], wanted: TreeLocation | undefined): boolean {
-  const [below, top] = layers.slice(-2).map(resolveRowLocation)
+  const [below, top] = layers.slice(-2).map(resolveMountRowLocation)
   if (below === undefined || top === undefined) return false
   return isSameLocation(below, top) || (wanted !== undefined && isSameLocation(below, wanted))
 }
 
 /** Replaces an empty file, on which a volume was mounted, by a directory. Any other entry is not modekeep's and stays. */
 export function restoreDirectory(host: Host, point: MountPoint): void {
-  const stat = statPoint(host, point)
+  const stat = statMountPointUnsynced(host, point)
   if (stat !== undefined && stat !== 'broken' && isEmptyFile(stat)) setTarget(host, point, 'directory')
 }

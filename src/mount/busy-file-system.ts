@@ -1,8 +1,8 @@
 import { quoteValue, Refusal } from '../errors/refusal.ts'
-import { deferClose, type Host, hasDisk, type MountedFileSystem, type NamedProcess } from '../kernel/host.ts'
-import { type MountPoint, statPoint } from '../kernel/mount-table/mount-point.ts'
+import { deferHandleClose, type Host, isDiskDevice, type MountedFileSystem, type NamedProcess } from '../kernel/host.ts'
+import { type MountPoint, statMountPointUnsynced } from '../kernel/mount-table/mount-point.ts'
 import { retryUntilDefined } from '../kernel/waiting.ts'
-import { WORKER_NAME } from '../kernel/worker-process.ts'
+import { WORKER_PROCESS_NAME } from '../kernel/worker-process.ts'
 import type { MountRecord } from '../state/mount-record.ts'
 import type { Session } from '../state/session.ts'
 import { findVolumeKind } from '../volume/index.ts'
@@ -43,10 +43,11 @@ export function findFileSystem(
 
 function readFileSystem(host: Host, point: MountPoint, isDisk: boolean): MountedFileSystem | undefined {
   const { inodes, blocks } = host
-  const stat = statPoint(host, point)
-  if (stat === undefined || stat === 'broken' || !stat.mountRoot || !(isDisk || hasDisk(stat.device))) return undefined
+  const stat = statMountPointUnsynced(host, point)
+  if (stat === undefined || stat === 'broken' || !stat.mountRoot || !(isDisk || isDiskDevice(stat.device)))
+    return undefined
   const root = inodes.openEntry(point.parent, point.name)
-  using _ = deferClose(inodes, root)
+  using _ = deferHandleClose(inodes, root)
   const { device, mountId } = stat
   return { devices: blocks.devicesOf(root), device, mountId: String(mountId), namespace: host.mountNamespace() }
 }
@@ -98,7 +99,7 @@ export function findBusy(
   const reason = isDisk
     ? `the file system of ${volume} is unmounted, but still in use by ${users}: end that use before another node mounts it`
     : `the file system of ${volume} is unmounted, but still in use by ${users}: it ends with that use`
-  const isUsedByWorkers = processes.length > 0 && processes.every(({ name }) => name === WORKER_NAME)
+  const isUsedByWorkers = processes.length > 0 && processes.every(({ name }) => name === WORKER_PROCESS_NAME)
   return { fileSystem: isDisk ? fileSystem : { ...fileSystem, copyNamespaces }, reason, isUsedByWorkers }
 }
 

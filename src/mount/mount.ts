@@ -4,7 +4,7 @@ import { createFault } from '../errors/fault.ts'
 import { quoteValue, Refusal } from '../errors/refusal.ts'
 import type { KindFacts } from '../fsgroup/group-plan.ts'
 import { isLiveMount } from '../fsgroup/holders.ts'
-import { deferClose, type Handle, SystemError } from '../kernel/host.ts'
+import { deferHandleClose, type Handle, SystemError } from '../kernel/host.ts'
 import { createMissingMountPointRefusal, type MountPoint, openMountPoint } from '../kernel/mount-table/mount-point.ts'
 import { parseMountinfo } from '../kernel/mount-table/mountinfo.ts'
 import { forgetMountsAfterReboot } from '../state/forget.ts'
@@ -149,7 +149,7 @@ async function mountOnce(
   // heal has checked the source already, without the lock.
   if (!mode.isHealing) await assertSourceResponsive(session, permitted)
   const source = kind.openSource?.(host, permitted)
-  using _ = deferClose(host.inodes, source?.handle)
+  using _ = deferHandleClose(host.inodes, source?.handle)
   const request = isNew && source !== undefined ? permitSource(session, permitted, kind, source) : permitted
   const view = await observe(session, request, kind, point, source, record)
   const plan = planMount(request, view, (fsType) => findVolumeKind(fsType) ?? UNKNOWN_KIND, mode.isHealing)

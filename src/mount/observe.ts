@@ -1,14 +1,14 @@
 import type { MountRequest } from '../config/mount-request.ts'
 import type { Host } from '../kernel/host.ts'
-import { hasUserNamespace, parseVolumePod } from '../kernel/mount-table/kubelet-volume.ts'
+import { hasPodUserNamespace, parseVolumePod } from '../kernel/mount-table/kubelet-volume.ts'
 import {
   createMissingMountPointRefusal,
   type MountPoint,
   type MountPointState,
   resolveMountPointState,
-  statPoint,
+  statMountPointUnsynced,
 } from '../kernel/mount-table/mount-point.ts'
-import { hasGuard } from '../kernel/mount-table/mountinfo.ts'
+import { hasGuardMount } from '../kernel/mount-table/mountinfo.ts'
 import { hasRunningContainerClone } from '../state/container-record.ts'
 import { readWhileVolumeIdle } from '../state/lock-holders.ts'
 import { isRecordedMount, type MountRecord } from '../state/mount-record.ts'
@@ -65,7 +65,7 @@ export async function observe(
   const isServed = kind.hasDaemon === true && seen.mounted !== undefined && seen.mounted !== 'broken'
   return {
     ...seen,
-    needsGuard: isServed && !hasGuard(host, point.path),
+    needsGuard: isServed && !hasGuardMount(host, point.path),
     record,
     mountId: readMountId(host, point, seen),
     walked: record && readWalkedVolume(session, record),
@@ -78,7 +78,7 @@ export async function observe(
 }
 
 function isMappedByRuntime(session: Session, kind: VolumeKind, path: string, isMapped: boolean): boolean {
-  if (!hasUserNamespace(session.host, path)) return false
+  if (!hasPodUserNamespace(session.host, path)) return false
   if (!canRemountSameContent(kind)) return true
   // Containers keep their clones while the plugin is not running, as at an upgrade.
   const isAway = explainInactivePlugin(findRunningPlugin(session)) !== undefined
@@ -88,7 +88,7 @@ function isMappedByRuntime(session: Session, kind: VolumeKind, path: string, isM
 /** The kernel returns a mount's id without a request to its daemon, so a mount whose daemon died has one too. */
 function readMountId(host: Host, point: MountPoint, { mounted }: MountPointState): bigint | undefined {
   if (mounted !== 'broken') return mounted?.mountId
-  const there = statPoint(host, point)
+  const there = statMountPointUnsynced(host, point)
   return typeof there === 'object' && there.mountRoot ? BigInt(there.mountId) : undefined
 }
 

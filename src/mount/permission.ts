@@ -5,8 +5,8 @@ import { formatSource, getSourcePath, parseSource } from '../config/source.ts'
 import { quoteValue, Refusal } from '../errors/refusal.ts'
 import { isDirectory } from '../kernel/host.ts'
 import { parseVolumePod } from '../kernel/mount-table/kubelet-volume.ts'
-import { snapshotTable, type TableSnapshot } from '../kernel/mount-table/mountinfo.ts'
-import { findPathsToSame } from '../kernel/mount-table/tree-location.ts'
+import { type MountTableSnapshot, snapshotMountTable } from '../kernel/mount-table/mountinfo.ts'
+import { findPathsToSameLocation } from '../kernel/mount-table/tree-location.ts'
 import {
   applyRuleFacts,
   listReadableMountRecords,
@@ -77,7 +77,7 @@ export function permitSource(
   kind: VolumeKind,
   opened: OpenedSource,
 ): MountRequest {
-  const table = snapshotTable(session.host)
+  const table = snapshotMountTable(session.host)
   refuseProtected(session, request, opened, table)
   const permitted = permitOtherPaths(session, request, kind, opened, table)
   refuseWritable(session, kind, request, opened)
@@ -93,7 +93,7 @@ function permitOtherPaths(
   request: MountRequest,
   kind: VolumeKind,
   { handle, path: openedPath }: OpenedSource,
-  table: TableSnapshot,
+  table: MountTableSnapshot,
 ): MountRequest {
   const requested = getSourcePath(request.source) ?? openedPath
   const kubeletDirectory = parseVolumePod(request.directory)?.root
@@ -144,7 +144,7 @@ function refuseWritable(
   // Another mount of the file system may show the source at a path where a rule lets pods write.
   const table = host.mounts.table()
   const real = [source.path, host.inodes.pathOf(source.handle)]
-  const places = new Set([...real, ...real.flatMap((path) => findPathsToSame(table, path))])
+  const places = new Set([...real, ...real.flatMap((path) => findPathsToSameLocation(table, path))])
   // Records count, not current mounts: a container keeps a mount that the node has lost, and a repair restores it.
   const mounts = listReadableMountRecords(session)
   for (const path of places) {
@@ -188,7 +188,7 @@ function refuseProtected(
   session: Session,
   { source, directory, readOnly }: MountRequest,
   opened: OpenedSource,
-  table: TableSnapshot,
+  table: MountTableSnapshot,
 ): void {
   const { host, config } = session
   const shown = quoteValue(formatSource(source))

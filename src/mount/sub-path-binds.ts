@@ -1,9 +1,9 @@
 import { basename, dirname } from 'node:path'
 import { quoteValue } from '../errors/refusal.ts'
-import { errorCode, type Host, isDirectory } from '../kernel/host.ts'
+import { getErrno, type Host, isDirectory } from '../kernel/host.ts'
 import {
-  CSI_PLUGIN,
-  CSI_VOLUME_DATA,
+  CSI_PLUGIN_DIRECTORY,
+  CSI_VOLUME_DATA_FILE,
   findPodDirectory,
   formatVolumeDirectory,
 } from '../kernel/mount-table/kubelet-volume.ts'
@@ -12,7 +12,7 @@ import {
   isMounted,
   type MountPoint,
   openMountPoint,
-  statPoint,
+  statMountPointUnsynced,
 } from '../kernel/mount-table/mount-point.ts'
 import { createLocationFinder, resolveRelativePath } from '../kernel/mount-table/tree-location.ts'
 import { detachAll } from './attach.ts'
@@ -34,7 +34,7 @@ export function findSubPathBinds(host: Host, directory: string): string[] {
 
 /** Removes kubelet's file next to the CSI volume of a deleted pod: kubelet removes no file from there. */
 export function removeCsiNote(host: Host, directory: string): void {
-  if (isCsiVolume(directory)) host.files.remove(`${dirname(directory)}/${CSI_VOLUME_DATA}`)
+  if (isCsiVolume(directory)) host.files.remove(`${dirname(directory)}/${CSI_VOLUME_DATA_FILE}`)
 }
 
 /**
@@ -46,7 +46,7 @@ export function removeVolumeDirectory(host: Host, { path }: MountPoint): string[
   return left.length > 0 || !isCsiVolume(path) ? left : removeEmpty(host, dirname(path))
 }
 
-const isCsiVolume = (directory: string) => basename(dirname(dirname(directory))) === CSI_PLUGIN
+const isCsiVolume = (directory: string) => basename(dirname(dirname(directory))) === CSI_PLUGIN_DIRECTORY
 
 /** Lists the reasons why kubelet cannot remove the directory of an unmounted volume. Changes nothing. */
 export function findInVolumeDirectory(host: Host, path: string): string[] {
@@ -81,7 +81,7 @@ function clearSubPaths(host: Host, directory: string, isEnding: boolean): string
 /** Lists a directory of kubelet's. Returns no name if it is a mount point or not a directory. */
 function listDirectory(host: Host, path: string): string[] {
   using point = openMountPoint(host, path)
-  const stat = point && statPoint(host, point)
+  const stat = point && statMountPointUnsynced(host, point)
   if (stat === undefined || stat === 'broken' || stat.mountRoot || !isDirectory(stat)) return []
   return host.files.list(path)
 }
@@ -105,7 +105,7 @@ function createOtherVolumeCheck(
   const roots = others.flatMap((path) => resolveLocation(path) ?? [])
   return (path) => {
     using point = openMountPoint(host, path)
-    const shown = point && isMounted(statPoint(host, point)) ? resolveLocation(path) : undefined
+    const shown = point && isMounted(statMountPointUnsynced(host, point)) ? resolveLocation(path) : undefined
     return shown !== undefined && roots.some((root) => resolveRelativePath(root, shown) !== undefined)
   }
 }
@@ -116,11 +116,11 @@ function endBind(host: Host, path: string): string[] {
   if (!/\/\d+$/.test(path)) return [`${quoteValue(path)} is not kubelet's`]
   try {
     detachAll(host, point)
-    const stat = statPoint(host, point)
+    const stat = statMountPointUnsynced(host, point)
     if (stat !== undefined && stat !== 'broken' && isEmptyFile(stat)) host.inodes.removeFile(point.parent, point.name)
     else return removeEmpty(host, path)
   } catch (error) {
-    const code = errorCode(error)
+    const code = getErrno(error)
     if (code === undefined) throw error
     return [`${quoteValue(path)} cannot be unmounted (${code})`]
   }
@@ -130,7 +130,7 @@ function endBind(host: Host, path: string): string[] {
 function findBind(host: Host, path: string): string[] {
   using point = openMountPoint(host, path)
   if (point === undefined) return []
-  const stat = statPoint(host, point)
+  const stat = statMountPointUnsynced(host, point)
   if (isMounted(stat)) return [`${quoteValue(path)} is mounted`]
   return stat === undefined ? [] : [`${quoteValue(path)} is not removed`]
 }
@@ -141,7 +141,7 @@ function removeEmpty(host: Host, path: string): string[] {
   try {
     host.inodes.removeDirectory(point.parent, point.name)
   } catch (error) {
-    const code = errorCode(error)
+    const code = getErrno(error)
     if (code === undefined) throw error
     if (code === 'ENOENT') return []
     return [code === 'ENOTEMPTY' ? formatNotEmpty(path) : `${quoteValue(path)} cannot be removed (${code})`]

@@ -2,11 +2,11 @@ import type { MountRequest } from '../config/mount-request.ts'
 import { parseSource } from '../config/source.ts'
 import { createOptionFault, type Fault, OPTION_WORD_PLACEHOLDER, prefixFault } from '../errors/fault.ts'
 import { quoteValue, Refusal } from '../errors/refusal.ts'
-import { deferClose, isDirectory } from '../kernel/host.ts'
+import { deferHandleClose, isDirectory } from '../kernel/host.ts'
 import { parseVolumePod } from '../kernel/mount-table/kubelet-volume.ts'
 import type { MountRow } from '../kernel/mount-table/mountinfo.ts'
 import { createUnresponsiveFault, isUnresponsivePath } from '../kernel/mount-table/responsiveness.ts'
-import { formatMounts, readSubmounts } from '../kernel/mount-table/submounts.ts'
+import { formatMountList, readSubmounts } from '../kernel/mount-table/submounts.ts'
 import type { Session } from '../state/session.ts'
 import type { PlannedSubmounts } from '../volume/detached-tree.ts'
 import type { OpenedSource, VolumeKind } from '../volume/kind/kind.ts'
@@ -42,11 +42,11 @@ export async function planSubmounts(
   if (isNew && isRefused) {
     throw Refusal.of(
       'submounts-hidden',
-      `source ${quoteValue(source.path)} has mounts inside that the pod would not see: ${formatMounts(others)}`,
+      `source ${quoteValue(source.path)} has mounts inside that the pod would not see: ${formatMountList(others)}`,
       `set ${OPTION_WORD_PLACEHOLDER} "submounts" to "hide", or to "include" where a rule of the node allows that, or name such a mount as the source`,
     )
   }
-  const hidden = `mounts inside of source ${quoteValue(source.path)} are hidden from the pod: ${formatMounts(others)}`
+  const hidden = `mounts inside of source ${quoteValue(source.path)} are hidden from the pod: ${formatMountList(others)}`
   session.note({ submounts: hidden })
   return { hidden }
 }
@@ -71,11 +71,11 @@ async function assertIncludable(
     new Refusal(faults.map((fault) => includeFault(fault, prefix)))
   if (internal.length > 0) {
     const reason = `source ${quoteValue(path)} has mounts of kubelet or modekeep inside, which no pod may see`
-    throw refuse(`${reason}: ${formatMounts(internal)}`, 'name a source without them')
+    throw refuse(`${reason}: ${formatMountList(internal)}`, 'name a source without them')
   }
   const unbindable = others.filter(({ propagation }) => propagation.includes('unbindable'))
   if (unbindable.length > 0) {
-    throw refuse(`the kernel does not clone unbindable mounts: ${formatMounts(unbindable)}`, 'make them private')
+    throw refuse(`the kernel does not clone unbindable mounts: ${formatMountList(unbindable)}`, 'make them private')
   }
   for (const { mountPoint } of others) {
     const submountRequest = { ...request, source: parseSource(mountPoint), subPath: undefined, submounts: undefined }
@@ -86,7 +86,7 @@ async function assertIncludable(
     if (await isUnresponsivePath(session, mountPoint))
       throw refuseMount([createUnresponsiveFault(quoteValue(mountPoint), 'mount it again')])
     const handle = openSourceWithoutLinks(session.host, mountPoint, {})
-    using _ = deferClose(session.host.inodes, handle)
+    using _ = deferHandleClose(session.host.inodes, handle)
     const stat = session.host.inodes.statMountPoint(handle)
     permitSource(session, submountRequest, kind, { handle, stat, path: mountPoint })
   }

@@ -1,9 +1,14 @@
 import { findFaultCode, quoteValue, Refusal } from '../errors/refusal.ts'
 import { restoreVolume } from '../fsgroup/restore-volume.ts'
 import { restoreRootBit, restoreRootBits } from '../fsgroup/root-bit.ts'
-import { deferClose, type Handle, type Host, type MountedFileSystem, tolerateErrno } from '../kernel/host.ts'
+import { deferHandleClose, type Handle, type Host, type MountedFileSystem, tolerateErrno } from '../kernel/host.ts'
 import { isKubeletVolume } from '../kernel/mount-table/kubelet-volume.ts'
-import { isMounted, type MountPoint, openMountPoint, statPoint } from '../kernel/mount-table/mount-point.ts'
+import {
+  isMounted,
+  type MountPoint,
+  openMountPoint,
+  statMountPointUnsynced,
+} from '../kernel/mount-table/mount-point.ts'
 import { FileError } from '../kernel/system-error.ts'
 import { forgetMountRecord } from '../state/forget.ts'
 import { acquireRecordLock } from '../state/locks.ts'
@@ -167,7 +172,7 @@ function openRecordedRoot(
   if (!rootSetGidRecords.has(session, record.volume)) return undefined
   const { inodes } = session.host
   const root = tolerateErrno('ENOENT ENOTDIR', () => inodes.openEntry(point.parent, point.name))
-  handles.use(deferClose(inodes, root))
+  handles.use(deferHandleClose(inodes, root))
   return root
 }
 
@@ -221,7 +226,7 @@ async function ignoreRecordFailure<T>(session: Session, work: () => T | Promise<
 }
 
 function refuseForeign(host: Host, point: MountPoint | undefined): void {
-  if (point === undefined || isKubeletVolume(point.path) || !isMounted(statPoint(host, point))) return
+  if (point === undefined || isKubeletVolume(point.path) || !isMounted(statMountPointUnsynced(host, point))) return
   throw Refusal.of(
     'mount-directory',
     `what is mounted at ${quoteValue(point.path)} is not modekeep's, and it is no volume directory of kubelet's`,

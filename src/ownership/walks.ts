@@ -1,5 +1,5 @@
 import type { FsGroupRequest } from '../config/mount-request.ts'
-import { deferClose, type Handle, type Inodes, isDirectory, type Stat } from '../kernel/host.ts'
+import { deferHandleClose, type Handle, type Inodes, isDirectory, type Stat } from '../kernel/host.ts'
 import { formatInodeKey } from './inode/record.ts'
 import type { JournalQuota } from './journal/database.ts'
 import type { Journal } from './journal/journal.ts'
@@ -181,7 +181,7 @@ async function walkTree(
   isSurvey = false,
 ): Promise<WalkReport> {
   const top = inodes.openDirectory(root, SELF_ENTRY_NAME)
-  using _ = deferClose(inodes, top)
+  using _ = deferHandleClose(inodes, top)
   // The caller settles and forgets after this walk, too, and keeps the root open until then.
   journal?.setVolumeSync(() => inodes.syncFileSystem(root))
   // A crashed walk's changes must be durable before an inode is recorded with the state that they left.

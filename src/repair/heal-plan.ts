@@ -3,7 +3,7 @@ import {
   type MountPointState,
   openMountPoint,
   resolveMountPointState,
-  statPoint,
+  statMountPointUnsynced,
 } from '../kernel/mount-table/mount-point.ts'
 import { findBusy, findFileSystem } from '../mount/busy-file-system.ts'
 import { findInVolumeDirectory, findSubPathBinds } from '../mount/sub-path-binds.ts'
@@ -66,7 +66,7 @@ export async function judge<T>(
   const { host } = session
   using point = openMountPoint(host, record.directory)
   const seen: MountPointState = point
-    ? resolveMountPointState(host, point, statPoint(host, point))
+    ? resolveMountPointState(host, point, statMountPointUnsynced(host, point))
     : { mounted: undefined, target: 'missing' }
   const boot = host.bootId()
   const view = {

@@ -3,8 +3,8 @@ import { getSourcePath } from '../config/source.ts'
 import type { FaultCode } from '../errors/entries/index.ts'
 import { createFault } from '../errors/fault.ts'
 import { findFaultCode, formatError, quoteValue, Refusal } from '../errors/refusal.ts'
-import { errorCode, type Handle, openOnlyCached } from '../kernel/host.ts'
-import { isRemoteType, LOOKUP_CAUSE } from '../kernel/mount-table/responsiveness.ts'
+import { getErrno, type Handle, openOnlyCached } from '../kernel/host.ts'
+import { isRemoteFsType, LOCAL_LOOKUP_HANG_CAUSE } from '../kernel/mount-table/responsiveness.ts'
 import { mountLocked } from '../mount/mount.ts'
 import { formatLeftover } from '../mount/unmount.ts'
 import { type MountRecord, rebuildMountRequest } from '../state/mount-record.ts'
@@ -39,8 +39,8 @@ const NO_SERVER = 'health unknown: the server of its source does not respond'
 
 /** Explains why the source was not compared with the mount. */
 function explainUnknownHealth({ host }: Session, { request }: MountRecord): string {
-  if (isRemoteType(request.fsType) || !isLocalSource(host, request)) return NO_SERVER
-  return `health unknown: the lookup of its source does not end (${LOOKUP_CAUSE})`
+  if (isRemoteFsType(request.fsType) || !isLocalSource(host, request)) return NO_SERVER
+  return `health unknown: the lookup of its source does not end (${LOCAL_LOOKUP_HANG_CAUSE})`
 }
 
 /** Judges without the lock. */
@@ -72,7 +72,7 @@ export async function healOne(
     const done = await judgeLocked(session, directory, (judged) => repair(cachedSession, judged, isUnresponsive, false))
     return done === 'locked' ? IN_PROGRESS : done
   } catch (error) {
-    if (mustNotWait(session) && errorCode(error) === 'EAGAIN') {
+    if (mustNotWait(session) && getErrno(error) === 'EAGAIN') {
       return healIsolated(session, { record, seen, isDry: false })
     }
     return toFailure(seen, error)
@@ -156,7 +156,7 @@ async function repair(
         return (await healIsolated(session, { record, seen: state, isDry })) as HealOutcome
     }
   } catch (error) {
-    if (!isDry && mustNotWait(session) && errorCode(error) === 'EAGAIN') throw error
+    if (!isDry && mustNotWait(session) && getErrno(error) === 'EAGAIN') throw error
     return toFailure(state, error)
   }
 }
@@ -168,7 +168,7 @@ async function planRemount(session: Session, judged: JudgedMount): Promise<HealO
   try {
     return await remount({ ...session, host }, judged, true)
   } catch (error) {
-    if (errorCode(error) !== 'EAGAIN') throw error
+    if (getErrno(error) !== 'EAGAIN') throw error
     const { record, plan } = judged
     return (await healIsolated(session, { record, seen: plan.state, isDry: true })) as HealOutcome
   }

@@ -1,5 +1,5 @@
 import { formatError } from '../errors/refusal.ts'
-import { FILE_TYPE, type Host, SOCKET } from '../kernel/host.ts'
+import { FILE_TYPE_MASK, type Host, SOCKET_TYPE } from '../kernel/host.ts'
 import { parseVolumePod } from '../kernel/mount-table/kubelet-volume.ts'
 import { tolerateSystemErrors } from '../kernel/system-error.ts'
 import type { ProtobufMessages } from '../rpc/protobuf.ts'
@@ -166,7 +166,7 @@ function findSocketFault({ files }: Host, socket: string): string | undefined {
   for (const path of [socket, socket.slice(0, socket.lastIndexOf('/'))]) {
     const stat = files.stat(path)
     if (stat === undefined) return `${path} cannot be seen`
-    if (path === socket && (stat.mode & FILE_TYPE) !== SOCKET) return `${path} is no socket`
+    if (path === socket && (stat.mode & FILE_TYPE_MASK) !== SOCKET_TYPE) return `${path} is no socket`
     const isOwn = stat.uid === 0 || stat.uid === process.geteuid?.()
     // Write access to a socket permits requests only; write access to its directory permits a socket that answers.
     if (!isOwn || (path !== socket && (stat.mode & WRITABLE_BY_OTHERS) !== 0))

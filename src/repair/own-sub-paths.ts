@@ -1,11 +1,11 @@
 import { dirname, normalize } from 'node:path'
 import { getSourcePath } from '../config/source.ts'
 import { quoteValue } from '../errors/refusal.ts'
-import { Dirents } from '../kernel/dirents.ts'
-import { deferClose, errorCode, type Handle, type Inodes, isDirectory, tolerateErrno } from '../kernel/host.ts'
+import { DirentIterator } from '../kernel/dirents.ts'
+import { deferHandleClose, getErrno, type Handle, type Inodes, isDirectory, tolerateErrno } from '../kernel/host.ts'
 import {
-  createCoverFinder,
-  DELETED,
+  createCoveringMountFinder,
+  DELETED_ROOT_SUFFIX,
   formatVolumeDirectory,
   type KubeletSubPath,
 } from '../kernel/mount-table/kubelet-volume.ts'
@@ -27,7 +27,7 @@ interface OwnBind {
 
 /** Finds the binds whose part was deleted. Makes no lookup in a volume, because each bind has the path that was bound. */
 export function findStaleOwnSubPaths(session: Session, rows: readonly MountRow[]): KubeletSubPath[] {
-  const stale = rows.filter(({ root }) => root.endsWith(DELETED))
+  const stale = rows.filter(({ root }) => root.endsWith(DELETED_ROOT_SUFFIX))
   return findOwnBinds(session, rows, stale).map(({ row, record: { directory }, boundPath, doubt }) => {
     return { row, volumeDirectory: directory, subPath: boundPath, stale: true, doubt }
   })
@@ -60,7 +60,7 @@ function findOwnBinds(session: Session, rows: readonly MountRow[], wanted: reado
   })
   if (binds.length === 0) return []
   const resolveLocation = createLocationFinder(rows)
-  const findRowCover = createCoverFinder(rows, resolveLocation)
+  const findRowCover = createCoveringMountFinder(rows, resolveLocation)
   const boot = host.bootId()
   const pluginsByPod = new Map(
     [...new Set(binds.map(({ pod }) => pod))].map((pod) => [pod, host.files.list(`${pod}/volumes`)]),
@@ -93,7 +93,7 @@ function findBoundPath(
   { device, root }: MountRow,
   locationOf: ReturnType<typeof createLocationFinder>,
 ): string | undefined {
-  const part = { device, path: root.endsWith(DELETED) ? root.slice(0, -DELETED.length) : root }
+  const part = { device, path: root.endsWith(DELETED_ROOT_SUFFIX) ? root.slice(0, -DELETED_ROOT_SUFFIX.length) : root }
   const volume = locationOf(directory)
   const within = volume && resolveRelativePath(volume, part)
   if (within !== undefined) return within === '' ? undefined : within
@@ -122,7 +122,7 @@ function findCurrentPath({ host: { inodes } }: Session, volumeDirectory: string,
   const names = boundPath.split('/')
   using handles = new DisposableStack()
   const hold = (handle: Handle) => {
-    handles.use(deferClose(inodes, handle))
+    handles.use(deferHandleClose(inodes, handle))
     return handle
   }
   try {
@@ -138,7 +138,7 @@ function findCurrentPath({ host: { inodes } }: Session, volumeDirectory: string,
     }
     return { path: boundPath }
   } catch (error) {
-    if (errorCode(error) === undefined) throw error
+    if (getErrno(error) === undefined) throw error
     return { doubt: (error as Error).message }
   }
 }
@@ -178,14 +178,14 @@ const LINK_TYPE = 10
 
 function* listLinks(inodes: Inodes, directory: Handle): Generator<{ name: string; target: string }> {
   for (let block = 0; block < MAX_BLOCKS; block++) {
-    const entries = new Dirents(inodes.readEntries(directory))
+    const entries = new DirentIterator(inodes.readEntries(directory))
     if (entries.bytes.length === 0) return
     while (entries.next()) {
       if (entries.type !== LINK_TYPE && entries.type !== UNKNOWN_TYPE) continue
       const name = Buffer.from(entries.name)
       const link = tolerateErrno('ENOENT', () => inodes.openEntry(directory, name))
       if (link === undefined) continue
-      using _ = deferClose(inodes, link)
+      using _ = deferHandleClose(inodes, link)
       const target = tolerateErrno('EINVAL ENOENT', () => inodes.readLink(link))
       if (target !== undefined) yield { name: name.toString(), target: Buffer.from(target).toString() }
     }

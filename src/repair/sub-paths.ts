@@ -1,9 +1,9 @@
 import type { FaultCode } from '../errors/entries/index.ts'
 import { formatFaultCode } from '../errors/fault.ts'
 import { formatError, quoteValue, Refusal } from '../errors/refusal.ts'
-import { deferClose, errorCode, type Handle, type Inodes, isDirectory } from '../kernel/host.ts'
+import { deferHandleClose, getErrno, type Handle, type Inodes, isDirectory } from '../kernel/host.ts'
 import { type KubeletSubPath, parseKubeletSubPaths } from '../kernel/mount-table/kubelet-volume.ts'
-import { parseRowFlags } from '../kernel/mount-table/mount-flags.ts'
+import { parseMountRowFlags } from '../kernel/mount-table/mount-flags.ts'
 import { type MountPoint, openMountPoint } from '../kernel/mount-table/mount-point.ts'
 import { type MountRow, parseMountinfo } from '../kernel/mount-table/mountinfo.ts'
 import { RESPONSE_TIMEOUT_MS } from '../kernel/mount-table/responsiveness.ts'
@@ -97,10 +97,10 @@ function findKubeletSubPaths(
 ): KubeletSubPath[] {
   try {
     const handle = inodes.openTrusted(kubeletDir)
-    using _ = deferClose(inodes, handle)
+    using _ = deferHandleClose(inodes, handle)
     return parseKubeletSubPaths(rows, inodes.pathOf(handle))
   } catch (error) {
-    if (errorCode(error) === 'ENOENT') return []
+    if (getErrno(error) === 'ENOENT') return []
     throw error
   }
 }
@@ -127,7 +127,7 @@ function repairBind(session: Session, subPath: KubeletSubPath, dryRun: boolean):
     const isReplaced = dryRun || replaceBind(session, subPath, { point, old, current })
     return isReplaced ? { action: 'replaced', reason: STALE_REASON } : toSkipped(CHANGED_REASON)
   } catch (error) {
-    if (!(error instanceof Refusal) && errorCode(error) === undefined) throw error
+    if (!(error instanceof Refusal) && getErrno(error) === undefined) throw error
     return toSkipped(formatError(error))
   }
 }
@@ -162,8 +162,8 @@ function replaceBind(
 ): boolean {
   const { inodes, mounts } = host
   const tree = mounts.cloneTree(current)
-  using _ = deferClose(inodes, tree)
-  mounts.setFlags(tree, parseRowFlags(row.options))
+  using _ = deferHandleClose(inodes, tree)
+  mounts.setFlags(tree, parseMountRowFlags(row.options))
   const [its, ours] = [inodes.stat(old).mountId, inodes.stat(tree).mountId]
   if (mounts.attachBeneath(tree, old)) {
     const top = inodes.statEntry(point.parent, point.name).mountId

@@ -3,7 +3,7 @@ import type { FaultCode } from '../errors/entries/index.ts'
 import { renderFault } from '../errors/fault.ts'
 import { findFaultCode, Refusal, UnknownFormatRefusal } from '../errors/refusal.ts'
 import { walkVolume } from '../fsgroup/walk-volume.ts'
-import { deferClose, errorCode } from '../kernel/host.ts'
+import { deferHandleClose, getErrno } from '../kernel/host.ts'
 import { createUnresponsiveFault, isLocalPath, type PathLookups } from '../kernel/mount-table/responsiveness.ts'
 import { locateVolume } from '../state/find-volume.ts'
 import { forgetVolumeRecords } from '../state/forget.ts'
@@ -192,7 +192,7 @@ async function isSwappedAway(
     try {
       const handle = await lookups.open(above)
       if (handle === undefined) return 'unknown'
-      using _ = deferClose(inodes, handle)
+      using _ = deferHandleClose(inodes, handle)
       const ids = [inodes.fileSystemId(handle), inodes.formerFileSystemId(handle)]
       const isDeleted =
         ids.includes(parseRootVolumeId(volume)?.fileSystem ?? '') &&
@@ -201,7 +201,7 @@ async function isSwappedAway(
       if (isDeleted && !isDry) inodes.syncFileSystem(handle)
       return isDeleted
     } catch (error) {
-      if (errorCode(error) !== 'ENOENT') return false
+      if (getErrno(error) !== 'ENOENT') return false
     }
   }
   return false
@@ -232,11 +232,11 @@ export async function pruneVolume(session: Session, volume: string, lookups: Pat
   const place = isDue ? await locateVolume(session, volume, lookups) : undefined
   if (place === undefined || !isLocalPath(host, place.path)) return false
   const { handle, stat } = await openNodeSourceBy(lookups, host, place.path)
-  using _ = deferClose(host.inodes, handle)
+  using _ = deferHandleClose(host.inodes, handle)
   if (resolveVolumeIdentity(session, handle, stat) !== volume || explainOtherDisk(session, volume, handle)) return false
   // The clone excludes mounts below the volume, so they hide no inode.
   const tree = host.mounts.cloneTree(handle)
-  using _tree = deferClose(host.inodes, tree)
+  using _tree = deferHandleClose(host.inodes, tree)
   const about = { volume, source: place.path, known: true, isDisk: false }
   // The notes of one volume's walk must not appear as the call's.
   const quiet = { ...session, note: () => {} }

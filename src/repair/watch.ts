@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { dirname } from 'node:path'
 import type { Worker } from 'node:worker_threads'
 import { getSourcePath } from '../config/source.ts'
-import { errorCode } from '../kernel/host.ts'
+import { getErrno } from '../kernel/host.ts'
 import { createWatchStop, DirectoryWatches, ProcessWatch } from '../kernel/linux/watches.ts'
 import { findPodDirectory } from '../kernel/mount-table/kubelet-volume.ts'
 import { computeLongestPauseMs } from '../kernel/waiting.ts'
@@ -146,7 +146,7 @@ export async function watchNode(
   const directories = new DirectoryWatches(
     () => changed(),
     (error) => {
-      const remedy = WATCH_REMEDIES[errorCode(error) ?? ''] ?? ''
+      const remedy = WATCH_REMEDIES[getErrno(error) ?? ''] ?? ''
       warn(`cannot watch directories (${error.message}): ${remedy}${FALLBACK_NOTE}`)
     },
     false,

@@ -5,7 +5,7 @@ import * as grpc from '@grpc/grpc-js'
 import { formatError } from '../errors/refusal.ts'
 import { readPeerUser } from '../kernel/linux/processes.ts'
 import { nodeFs, showUserPaths } from '../kernel/path-handle.ts'
-import { openGuardedParent } from '../kernel/write-file.ts'
+import { openGuardedParentDirectory } from '../kernel/write-file.ts'
 import { acceptPathAsAuthority } from './authority.ts'
 import { statSocketPath } from './socket.ts'
 
@@ -24,7 +24,7 @@ export interface GrpcSocketServer {
 
 /**
  * Starts a server. Resolves once it accepts connections. The socket is bound and removed below its directory's handle.
- * @throws {SystemError} as `openGuardedParent`; system errors, after which no socket is left
+ * @throws {SystemError} as `openGuardedParentDirectory`; system errors, after which no socket is left
  */
 export async function listenOnGrpcSocket(
   path: string,
@@ -32,7 +32,7 @@ export async function listenOnGrpcSocket(
   handlers: grpc.UntypedServiceImplementation,
 ): Promise<GrpcSocketServer> {
   // Open until the listener is closed, because closing removes the socket by the path that it was bound with.
-  const parent = openGuardedParent(nodeFs, dirname(path))
+  const parent = openGuardedParentDirectory(nodeFs, dirname(path))
   const bound = parent.at(basename(path))
   const server = new grpc.Server({ 'grpc.enable_channelz': 0 })
   server.addService(service, handlers)

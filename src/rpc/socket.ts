@@ -1,8 +1,8 @@
 import * as fs from 'node:fs'
 import * as net from 'node:net'
-import { isOwnersFile, nodeFs, openPathHandle, type PathHandle } from '../kernel/path-handle.ts'
+import { isOwnedByRootOrSelf, nodeFs, openPathHandle, type PathHandle } from '../kernel/path-handle.ts'
 import { SystemError } from '../kernel/system-error.ts'
-import { type ParentDirectory, removeIn } from '../kernel/write-file.ts'
+import { type ParentDirectory, removeInDirectory } from '../kernel/write-file.ts'
 
 /** Limit of sockaddr_un: 108 bytes with the terminating zero. modekeep connects by short links; kubelet and runtimes use paths. */
 export const MAX_SOCKET_PATH_BYTES = 107
@@ -33,10 +33,10 @@ export async function removeStaleSocket(parent: ParentDirectory, name: string): 
   const path = parent.at(name)
   const stat = statSocketPath(path)
   if (stat === undefined) return true
-  if (!stat.isSocket() || !isOwnersFile({ uid: Number(stat.uid) }) || !(await isStaleSocket(path))) return false
+  if (!stat.isSocket() || !isOwnedByRootOrSelf({ uid: Number(stat.uid) }) || !(await isStaleSocket(path))) return false
   // Another server may have replaced the socket during the connection attempt.
   if (statSocketPath(path)?.ino !== stat.ino) return false
-  removeIn(nodeFs, parent, name)
+  removeInDirectory(nodeFs, parent, name)
   return true
 }
 
@@ -47,7 +47,7 @@ export async function removeStaleSocket(parent: ParentDirectory, name: string): 
  */
 export function openTrustedSocket(path: string): PathHandle {
   const handle = openPathHandle(nodeFs, path)
-  if (isOwnersFile(nodeFs.fstatSync(handle.fd))) return handle
+  if (isOwnedByRootOrSelf(nodeFs.fstatSync(handle.fd))) return handle
   handle[Symbol.dispose]()
   throw new SystemError('connect', 'EPERM', path, 'it belongs to another user than root')
 }

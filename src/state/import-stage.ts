@@ -1,4 +1,4 @@
-import { errorCode, type Lock } from '../kernel/host.ts'
+import { getErrno, type Lock } from '../kernel/host.ts'
 import { retryUntilDefined } from '../kernel/waiting.ts'
 import { type JournalCopy, writeJournalCopy } from '../ownership/journal/copy.ts'
 import { isRecordDirectoryBusy } from './lock-holders.ts'
@@ -76,7 +76,7 @@ export class ImportStage implements Disposable {
       session.host.files.moveDirectory(this.#place.path, place.path)
     } catch (error) {
       // Another call has created the volume's record directory since, and holds its lock.
-      if (errorCode(error) === 'ENOTEMPTY' || errorCode(error) === 'EEXIST') return undefined
+      if (getErrno(error) === 'ENOTEMPTY' || getErrno(error) === 'EEXIST') return undefined
       throw error
     }
     this.#isMoved = true

@@ -1,5 +1,5 @@
 import { Refusal } from '../errors/refusal.ts'
-import { withPath } from '../kernel/system-error.ts'
+import { addPathToErrors } from '../kernel/system-error.ts'
 import {
   LOCK_FILE,
   locateVolumeRecords,
@@ -15,7 +15,7 @@ export type NodeLock = 'reservations' | 'metrics' | 'sweep' | 'sub-paths' | 'loo
 
 export function isRecordDirectoryBusy({ host }: Store, { path }: RecordDirectory): boolean {
   const lock = `${path}/${LOCK_FILE}`
-  return withPath('look at', lock, () => host.isLocked(lock))
+  return addPathToErrors('look at', lock, () => host.isLocked(lock))
 }
 
 /** Returns whether a call walks or restores a volume, or mounts it after a walk. */
@@ -30,7 +30,7 @@ export function isVolumeBusy(store: Store, volume: string): boolean {
  */
 export function hasVolumeWalker(store: Store, volume: string): boolean {
   const lock = locateWalkerLock(store, volume)
-  return withPath('look at', lock, () => store.host.isWorkerLockHeld(lock))
+  return addPathToErrors('look at', lock, () => store.host.isWorkerLockHeld(lock))
 }
 
 /** Returns the pid of a volume's walker, if its lock file has it. */
@@ -53,7 +53,7 @@ export function hasAbandonedWalker(store: Store, volume: string): boolean {
 export function readWhileVolumeIdle<T>(store: Store, volume: string, read: () => T): T | 'busy' {
   if (hasVolumeWalker(store, volume)) return 'busy'
   const lock = `${locateVolumeRecords(store, volume).path}/${LOCK_FILE}`
-  const result = withPath('look at', lock, () => store.host.whileUnlocked(lock, read))
+  const result = addPathToErrors('look at', lock, () => store.host.whileUnlocked(lock, read))
   return result === 'locked' ? 'busy' : result
 }
 

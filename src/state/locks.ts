@@ -1,5 +1,5 @@
-import { errorCode, type Lock } from '../kernel/host.ts'
-import { withPath } from '../kernel/system-error.ts'
+import { getErrno, type Lock } from '../kernel/host.ts'
+import { addPathToErrors } from '../kernel/system-error.ts'
 import { retryUntilDefined } from '../kernel/waiting.ts'
 import {
   createStuckLockHolderCheck,
@@ -84,7 +84,7 @@ export function tryLockRecordDirectory(store: Store, { path, volume }: RecordDir
   const { host } = store
   host.files.makeDirectory(path)
   try {
-    const lock = withPath('lock', `${path}/${LOCK_FILE}`, () => host.tryLock(`${path}/${LOCK_FILE}`))
+    const lock = addPathToErrors('lock', `${path}/${LOCK_FILE}`, () => host.tryLock(`${path}/${LOCK_FILE}`))
     if (lock === undefined || volume === undefined) return lock
     let isFree = false
     try {
@@ -95,7 +95,7 @@ export function tryLockRecordDirectory(store: Store, { path, volume }: RecordDir
     return isFree ? lock : undefined
   } catch (error) {
     // The last lock holder has just removed the directory.
-    if (errorCode(error) === 'ENOENT') return undefined
+    if (getErrno(error) === 'ENOENT') return undefined
     throw error
   }
 }
@@ -114,7 +114,7 @@ export function releaseRecordLock(session: Session, directory: RecordDirectory, 
     isOver = listLeftoverFiles(session, directory) !== undefined
     if (isOver) removeTransientRecordFiles(session, directory)
   } finally {
-    withPath('remove', `${directory.path}/${LOCK_FILE}`, () => lock.release(isOver))
+    addPathToErrors('remove', `${directory.path}/${LOCK_FILE}`, () => lock.release(isOver))
   }
   if (isOver) session.host.files.removeEmpty(directory.path, directory.top)
   return isOver
@@ -137,7 +137,7 @@ export async function acquireWalkerLock(store: Store, volume: string): Promise<D
 export function tryAcquireNodeLock({ host, config }: Store, lock: NodeLock): Disposable | undefined {
   host.files.makeDirectory(config.stateDir)
   const path = locateNodeLock({ config }, lock)
-  return withPath('lock', path, () => host.tryLock(path))
+  return addPathToErrors('lock', path, () => host.tryLock(path))
 }
 
 /** Waits for a lock of the whole node that others hold only for a moment. */

@@ -9,8 +9,8 @@ import { LIFECYCLES } from '../config/rule.ts'
 import { createSecretKeysSchema } from '../config/rule-schema.ts'
 import { formatSource } from '../config/source.ts'
 import { type ProcessId, tolerateErrno } from '../kernel/host.ts'
-import { isOwnVolume, parsePodVolume } from '../kernel/mount-table/kubelet-volume.ts'
-import type { MountedView } from '../kernel/mount-table/mount-point.ts'
+import { isModekeepVolumeDirectory, parsePodVolume } from '../kernel/mount-table/kubelet-volume.ts'
+import type { TopmostMount } from '../kernel/mount-table/mount-point.ts'
 import type { MountRow } from '../kernel/mount-table/mountinfo.ts'
 import { RecordKind, type RecordResult } from './record.ts'
 import { listMountRecordDirectories, locateMountRecords, RECORD_FILE, type Store } from './record-directories.ts'
@@ -67,7 +67,7 @@ function mountRecordSchema() {
         namespace: text,
         /** Milliseconds since 1970. */
         since: number,
-        /** Devices of its file system, named as in `BlockDevices`; undefined: none, or an earlier version's record. */
+        /** Devices of its file system, named as in `BlockDeviceOperations`; undefined: none, or an earlier version's record. */
         devices: z.optional(z.array(text)),
         /** The id of the mount in the mount table, for a volume that has a file system of its own. */
         tableId: z.optional(number),
@@ -220,7 +220,7 @@ export function listReadableMountRecords(store: Store): MountRecord[] {
 /** Returns whether the topmost mount is the recorded one. */
 export function isRecordedMount(
   record: MountRecord | undefined,
-  { mounted, boot }: { mounted: MountedView | 'broken' | undefined; boot: string },
+  { mounted, boot }: { mounted: TopmostMount | 'broken' | undefined; boot: string },
 ): record is MountRecord {
   if (record?.mounted === undefined || mounted === undefined || mounted === 'broken') return false
   return record.boot === boot && record.mounted.mountId === String(mounted.mountId)
@@ -243,6 +243,6 @@ export function listUnrecordedMounts(
   )
   const recorded = new Set([...places].filter((place) => hasMountRecord(store, place)).map(parsePodVolume))
   return [...places].filter(
-    (place) => !recorded.has(parsePodVolume(place)) && matters(place) && isOwnVolume(store.host, place),
+    (place) => !recorded.has(parsePodVolume(place)) && matters(place) && isModekeepVolumeDirectory(store.host, place),
   )
 }

@@ -1,5 +1,5 @@
 import { Refusal } from '../errors/refusal.ts'
-import { type Backing, deferClose, type Handle } from '../kernel/host.ts'
+import { type BackingStorage, deferHandleClose, type Handle } from '../kernel/host.ts'
 import { tolerateSystemErrors } from '../kernel/system-error.ts'
 import type { Store } from './record-directories.ts'
 import { isVolumeNamedByDevice } from './volume-id.ts'
@@ -27,14 +27,14 @@ export function readBackingDisk(store: Store, root: Handle): CurrentDisk | undef
   return { shown: `${shown} that has the records`, identities, former: disk?.former }
 }
 
-function createCurrentDisk({ shown, identities, former }: Backing): CurrentDisk | undefined {
+function createCurrentDisk({ shown, identities, former }: BackingStorage): CurrentDisk | undefined {
   return identities.length === 0 ? undefined : { shown, identities, former }
 }
 
 function readStateDirBackingPlace({ host, config }: Store): string | undefined {
   return tolerateSystemErrors(() => {
     const directory = host.inodes.openTrusted(config.stateDir)
-    using _ = deferClose(host.inodes, directory)
+    using _ = deferHandleClose(host.inodes, directory)
     return host.blocks.backingOf(directory).place
   })
 }

@@ -1,4 +1,4 @@
-import { deferClose, errorCode, type Handle, type Host, isDirectory } from '../kernel/host.ts'
+import { deferHandleClose, getErrno, type Handle, type Host, isDirectory } from '../kernel/host.ts'
 import type { PathLookups } from '../kernel/mount-table/responsiveness.ts'
 import { tolerateSystemErrors } from '../kernel/system-error.ts'
 import { listReadableMountRecords } from './mount-record.ts'
@@ -57,10 +57,10 @@ export async function inspectPath<T>(
   try {
     const handle = await lookups.open(path)
     if (handle === undefined) return 'silent'
-    using _ = deferClose(inodes, handle)
+    using _ = deferHandleClose(inodes, handle)
     return inspect(handle)
   } catch (error) {
-    if (errorCode(error) === undefined) throw error
+    if (getErrno(error) === undefined) throw error
     return undefined
   }
 }

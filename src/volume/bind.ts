@@ -1,6 +1,6 @@
 import { createOptionFault } from '../errors/fault.ts'
 import { quoteValue, Refusal } from '../errors/refusal.ts'
-import { deferClose, useOrClose } from '../kernel/host.ts'
+import { deferHandleClose, useHandleOrClose } from '../kernel/host.ts'
 import { readSubmounts } from '../kernel/mount-table/submounts.ts'
 import { openSubPath } from '../kernel/path/open-sub-path.ts'
 import type { VolumeKind } from './kind/kind.ts'
@@ -29,9 +29,9 @@ export const bindKind: VolumeKind = {
     const opened = openNodeSource(host, getNodeSourcePath(source))
     if (subPath === undefined) return opened
     const { inodes } = host
-    using _ = deferClose(inodes, opened.handle)
+    using _ = deferHandleClose(inodes, opened.handle)
     // The mount is made from this handle, so no name is looked up again.
-    return useOrClose(inodes, openSubPath(inodes, opened.handle, subPath), (handle) => {
+    return useHandleOrClose(inodes, openSubPath(inodes, opened.handle, subPath), (handle) => {
       return { handle, stat: inodes.stat(handle), path: assertUtf8Path(inodes.pathOf(handle), subPath) }
     })
   },
@@ -39,7 +39,7 @@ export const bindKind: VolumeKind = {
   openTree({ host, request, source, includedMounts }) {
     if (source === undefined) throw new Error(`no source for ${request.directory}`)
     if (includedMounts === undefined) return host.mounts.cloneTree(source.handle)
-    return useOrClose(host.inodes, host.mounts.cloneTree(source.handle, true), (tree) => {
+    return useHandleOrClose(host.inodes, host.mounts.cloneTree(source.handle, true), (tree) => {
       const now = readSubmounts(host, source.handle, source.path)
       if (now.length === includedMounts.size && now.every(({ id }) => includedMounts.has(id))) return tree
       throw Refusal.of(

@@ -1,7 +1,7 @@
 import type { Secrets } from '../config/json-options.ts'
 import { createFault, createOptionFault, type Fault, SECRET_REF_PLACEHOLDER } from '../errors/fault.ts'
 import { quoteValue, Refusal } from '../errors/refusal.ts'
-import { SECRET_FILE } from '../kernel/helpers.ts'
+import { SECRET_FILE_PATH } from '../kernel/helpers.ts'
 import type { MountContext, VolumeKind } from './kind/kind.ts'
 import {
   createChoiceRules,
@@ -124,7 +124,7 @@ export const cifsKind: VolumeKind = {
     const options = [...listCifsGroupOptions(context), ...UNPRIVILEGED_MOUNT_OPTIONS]
     const secretFile = chooseCifsCredentials(secrets, request.mountOptions)
     if (!secretFile) return mountRemoteSource(context, options, {})
-    return mountRemoteSource(context, [...options, `credentials=${SECRET_FILE}`], { secretFile })
+    return mountRemoteSource(context, [...options, `credentials=${SECRET_FILE_PATH}`], { secretFile })
   },
 }
 

@@ -1,7 +1,12 @@
-import { type Daemon, deferClose, type Host, hasDisk, type Stat } from '../kernel/host.ts'
-import { RDONLY } from '../kernel/mount-table/mount-flags.ts'
-import { isMounted, type MountPoint, queryPoint, statPoint } from '../kernel/mount-table/mount-point.ts'
-import { GUARD_OPTIONS, hasGuard } from '../kernel/mount-table/mountinfo.ts'
+import { type Daemon, deferHandleClose, type Host, isDiskDevice, type Stat } from '../kernel/host.ts'
+import { MOUNT_ATTR_RDONLY } from '../kernel/mount-table/mount-flags.ts'
+import {
+  isMounted,
+  type MountPoint,
+  queryMountPoint,
+  statMountPointUnsynced,
+} from '../kernel/mount-table/mount-point.ts'
+import { GUARD_MOUNT_OPTIONS, hasGuardMount } from '../kernel/mount-table/mountinfo.ts'
 import { isLocalMount, RESPONSE_TIMEOUT_MS } from '../kernel/mount-table/responsiveness.ts'
 import {
   findDaemonProcesses,
@@ -45,7 +50,7 @@ export async function statServedMount(
   record: MountRecord | undefined,
 ): Promise<{ stat: Stat | 'broken' | undefined; healthUnknownReason?: string }> {
   const { host } = session
-  const there = statPoint(host, point)
+  const there = statMountPointUnsynced(host, point)
   if (there === undefined || there === 'broken') return { stat: there }
   const staging = record && there.mountRoot ? findDaemonStagingDirectory(record, there.mountId) : undefined
   if (record && staging !== undefined && findMountDaemon(session, record, staging)) return { stat: there }
@@ -57,7 +62,7 @@ export async function statServedMount(
       : { stat: there }
   }
   // A daemon that is not found may have hidden its arguments: the kernel knows whether a process serves the mount.
-  return { stat: queryPoint(host, point, staging !== undefined) }
+  return { stat: queryMountPoint(host, point, staging !== undefined) }
 }
 
 async function isMountUnresponsive(
@@ -68,7 +73,7 @@ async function isMountUnresponsive(
   const { parent, name, path } = point
   const { mountId, device } = host.inodes.statMountPoint(parent, name)
   const isText = record !== undefined && findVolumeKind(record.request.fsType)?.root === 'text'
-  if (!isText && (hasDisk(device) || isLocalMount(host, mountId, path))) return false
+  if (!isText && (isDiskDevice(device) || isLocalMount(host, mountId, path))) return false
   return !(await host.daemons.answers(parent, name, RESPONSE_TIMEOUT_MS, `mount ${mountId}`))
 }
 
@@ -83,7 +88,7 @@ export async function findHangingDaemon(
   record: MountRecord | undefined,
 ): Promise<string | undefined> {
   const { host, config } = session
-  const there = record && statPoint(host, point)
+  const there = record && statMountPointUnsynced(host, point)
   if (!record || there === undefined || there === 'broken' || !there.mountRoot) return undefined
   const staging = findDaemonStagingDirectory(record, there.mountId)
   if (staging === undefined) {
@@ -123,13 +128,13 @@ export async function endHangingDaemon(
  */
 export function attachGuardMount(host: Host, point: MountPoint): void {
   const { inodes, mounts } = host
-  const hasMount = isMounted(statPoint(host, point))
-  if (hasMount && hasGuard(host, point.path)) return
-  const guard = mounts.createTree('tmpfs', GUARD_OPTIONS)
-  using _guard = deferClose(inodes, guard)
+  const hasMount = isMounted(statMountPointUnsynced(host, point))
+  if (hasMount && hasGuardMount(host, point.path)) return
+  const guard = mounts.createTree('tmpfs', GUARD_MOUNT_OPTIONS)
+  using _guard = deferHandleClose(inodes, guard)
   const there = inodes.openEntry(point.parent, point.name)
-  using _there = deferClose(inodes, there)
-  mounts.setFlags(guard, { set: RDONLY, clear: 0 })
+  using _there = deferHandleClose(inodes, there)
+  mounts.setFlags(guard, { set: MOUNT_ATTR_RDONLY, clear: 0 })
   // A kernel that cannot attach beneath an existing mount leaves that mount without a guard.
   if (hasMount) mounts.attachBeneath(guard, there)
   else mounts.attach(guard, there)

@@ -1,14 +1,14 @@
 import { createFault, type Fault } from '../errors/fault.ts'
 import { quoteValue, Refusal } from '../errors/refusal.ts'
-import { mayHaveUuid } from '../kernel/btrfs.ts'
+import { isPossibleBtrfsUuid } from '../kernel/btrfs.ts'
 import {
-  BLOCK_DEVICE,
-  FILE_TYPE,
+  BLOCK_DEVICE_TYPE,
+  FILE_TYPE_MASK,
   type Handle,
   type Host,
   refuseOnErrno,
   type Stat,
-  useOrClose,
+  useHandleOrClose,
 } from '../kernel/host.ts'
 import { type MountRow, parseMountinfo } from '../kernel/mount-table/mountinfo.ts'
 import { acquireNodeLock } from '../state/locks.ts'
@@ -22,7 +22,7 @@ export interface MountableDisk {
   shown: string
 }
 
-export const isBlockDevice = ({ mode }: Stat) => (mode & FILE_TYPE) === BLOCK_DEVICE
+export const isBlockDevice = ({ mode }: Stat) => (mode & FILE_TYPE_MASK) === BLOCK_DEVICE_TYPE
 
 /**
  * Opens the device to mount: the source itself, or the loop device of the image. All mounts of an image share one loop
@@ -61,7 +61,7 @@ function findSharedLoopDevice(
 ): Handle | undefined {
   const loop = blocks.loopOf(image)
   if (loop === undefined) return undefined
-  return useOrClose(inodes, loop.device, (device) => {
+  return useHandleOrClose(inodes, loop.device, (device) => {
     if (loop.isWhole && (readOnly || !loop.isReadOnly)) return device
     const name = blocks.nameOf(device)
     const [reason, remedy] = loop.isWhole
@@ -158,7 +158,7 @@ export function refuseDuplicateBtrfsUuid({ host, device, fsType, shown }: Mounta
   if (fsType !== 'btrfs') return
   const start = Buffer.from(host.blocks.start(device, DISK_HEADER_BYTES))
   const uuid = start.subarray(BTRFS_UUID_OFFSET, BTRFS_UUID_OFFSET + BTRFS_UUID_BYTES)
-  if (!mayHaveUuid(host.inodes.fileSystemId(tree), uuid)) throw new Refusal(createDuplicateUuidFault(shown))
+  if (!isPossibleBtrfsUuid(host.inodes.fileSystemId(tree), uuid)) throw new Refusal(createDuplicateUuidFault(shown))
 }
 
 /** Both remedies for a copy of an xfs: only a UUID of its own gives it records of its own. */

@@ -4,15 +4,15 @@ import type { Source } from '../config/source.ts'
 import { createFault, type Fault } from '../errors/fault.ts'
 import { quoteValue, Refusal } from '../errors/refusal.ts'
 import {
-  deferClose,
-  errorCode,
-  FILE_TYPE,
+  deferHandleClose,
+  FILE_TYPE_MASK,
+  getErrno,
   type Handle,
   type Host,
   isDirectory,
-  REGULAR,
+  REGULAR_FILE_TYPE,
   refuseOnErrno,
-  SYMLINK,
+  SYMLINK_TYPE,
   tolerateErrno,
 } from '../kernel/host.ts'
 import { openSubPath } from '../kernel/path/open-sub-path.ts'
@@ -103,12 +103,12 @@ function createDiskKind(rules: DiskKindRules): VolumeKind {
       const readOnly = request.readOnly || rules.isReadOnly === true
       const path = getNodeSourcePath(request.source)
       const device = await openMountableDevice(host, path, source, readOnly, stateDir)
-      using _device = deferClose(host.inodes, device)
+      using _device = deferHandleClose(host.inodes, device)
       const disk = { host, device, fsType: rules.name, shown: quoteValue(path) }
       refuseOtherDiskContent(disk)
       refuseDiskMountedByNode(disk, isVolume)
       const tree = await mountDiskDevice(disk, listFileSystemOptions(rules, request), readOnly)
-      using _tree = deferClose(host.inodes, tree)
+      using _tree = deferHandleClose(host.inodes, tree)
       refuseDuplicateBtrfsUuid(disk, tree)
       return request.subPath === undefined ? host.inodes.duplicate(tree) : cloneSubPath(host, tree, request.subPath)
     },
@@ -139,14 +139,14 @@ async function mountDiskDevice(disk: MountableDisk, options: readonly string[], 
     try {
       return create(readOnly ? ['ro'] : [])
     } catch (error) {
-      if (!readOnly || errorCode(error) !== 'EBUSY' || listDiskMounts(disk)[0]?.superOptions.includes('ro')) throw error
+      if (!readOnly || getErrno(error) !== 'EBUSY' || listDiskMounts(disk)[0]?.superOptions.includes('ro')) throw error
       return create([])
     }
   }
   // The check after an unmount may claim the device at this moment.
   const until = performance.now() + MAX_DISK_CLAIM_MS
   const isHeldExclusively = (error: unknown) =>
-    errorCode(error) === 'EBUSY' && performance.now() < until && listDiskMounts(disk).length === 0
+    getErrno(error) === 'EBUSY' && performance.now() < until && listDiskMounts(disk).length === 0
   const result = await retryUntilDefined(() => {
     try {
       return { tree: attempt() }
@@ -165,7 +165,7 @@ const MAX_DISK_CLAIM_MS = 100
 /** Clones a part of a detached mount, which the kernel permits since Linux 6.15. */
 function cloneSubPath({ inodes, mounts }: Host, tree: Handle, subPath: string): Handle {
   const part = openSubPath(inodes, tree, subPath)
-  using _ = deferClose(inodes, part)
+  using _ = deferHandleClose(inodes, part)
   if (!isDirectory(inodes.stat(part))) {
     throw Refusal.of(
       'sub-path-unsupported',
@@ -200,7 +200,7 @@ function openDiskSource(host: Host, requestedSource: Source): OpenedSource {
   return openNodeSource(host, path, {
     remedy: 'attach the disk, or create the image file',
     fault(stat) {
-      if ((stat.mode & FILE_TYPE) === REGULAR) return undefined
+      if ((stat.mode & FILE_TYPE_MASK) === REGULAR_FILE_TYPE) return undefined
       if (!isBlockDevice(stat)) return 'is neither a block device nor an image file: name one'
       // Containers may create device nodes in their volumes (CAP_MKNOD), also of the node's own disks.
       if (path.startsWith('/dev/')) return undefined
@@ -215,14 +215,14 @@ function resolveUdevLink(host: Host, source: string): string {
   const slash = source.lastIndexOf('/')
   const above = source.slice(0, slash)
   const directory = openSourceWithoutLinks(host, above, { remedy: 'attach the disk' })
-  using _directory = deferClose(inodes, directory)
+  using _directory = deferHandleClose(inodes, directory)
   const link = tolerateErrno('ENOENT ENOTDIR ENAMETOOLONG', () =>
     inodes.openEntry(directory, Buffer.from(source.slice(slash + 1))),
   )
   if (link === undefined) return source
-  using _link = deferClose(inodes, link)
+  using _link = deferHandleClose(inodes, link)
   const { mode, uid } = inodes.stat(link)
-  if ((mode & FILE_TYPE) !== SYMLINK) return source
+  if ((mode & FILE_TYPE_MASK) !== SYMLINK_TYPE) return source
   const holder = inodes.stat(directory)
   const target = resolve(above, Buffer.from(inodes.readLink(link)).toString())
   const isDevice = target.startsWith('/dev/') && !target.startsWith('/dev/shm/')

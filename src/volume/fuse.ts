@@ -4,8 +4,8 @@ import type { SecretKeys } from '../config/rule.ts'
 import { formatSource, getSourcePath, type Source } from '../config/source.ts'
 import { createOptionFault, type Fault } from '../errors/fault.ts'
 import { quoteValue, Refusal } from '../errors/refusal.ts'
-import { SECRET_FILE } from '../kernel/helpers.ts'
-import { DIRECTORY, FILE_TYPE, REGULAR } from '../kernel/host.ts'
+import { SECRET_FILE_PATH } from '../kernel/helpers.ts'
+import { DIRECTORY_TYPE, FILE_TYPE_MASK, REGULAR_FILE_TYPE } from '../kernel/host.ts'
 import { FUSE_PROGRAMS, getFuseOptionRules, SSH_SECRET_KEYS } from './fuse-programs.ts'
 import type { MountContext, VolumeKind } from './kind/kind.ts'
 import { createSubPathFault, filterFileSystemOptions, findOptionFaults, parseOptionName } from './kind/options.ts'
@@ -20,7 +20,9 @@ const FUSE_FIXED_OPTIONS = ['allow_other', 'default_permissions']
 const DIRECTORY_OR_FILE_REQUIREMENT: SourceRequirement = {
   // A FIFO, a socket or a device is refused.
   fault: ({ mode }) =>
-    [DIRECTORY, REGULAR].includes(mode & FILE_TYPE) ? undefined : 'is neither a directory nor a file: name one',
+    [DIRECTORY_TYPE, REGULAR_FILE_TYPE].includes(mode & FILE_TYPE_MASK)
+      ? undefined
+      : 'is neither a directory nor a file: name one',
 }
 
 /** Finds the kind of a FUSE program of the node by its fsType, such as `fuse.sshfs`. Undefined for any other fsType. */
@@ -153,7 +155,7 @@ function deliverSecrets(
     }
     if (keep === 'daemon') delivered.secretFile = value
     // The file has a name of its own, because the key may be too long for a file name.
-    delivered.options.push(`${option}=${keep === 'daemon' ? SECRET_FILE : put(`secret-${index}`, value)}`)
+    delivered.options.push(`${option}=${keep === 'daemon' ? SECRET_FILE_PATH : put(`secret-${index}`, value)}`)
   }
   return delivered
 }

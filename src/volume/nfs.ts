@@ -1,6 +1,6 @@
 import { formatSource } from '../config/source.ts'
 import { createFault } from '../errors/fault.ts'
-import { type Handle, refuseOnErrno, useOrClose } from '../kernel/host.ts'
+import { type Handle, refuseOnErrno, useHandleOrClose } from '../kernel/host.ts'
 import type { MountContext, VolumeKind } from './kind/kind.ts'
 import {
   createChoiceRules,
@@ -98,7 +98,7 @@ function createNfsKind(name: 'nfs' | 'nfs4'): VolumeKind {
       const tree = await mountRemoteSource(context, [...UNPRIVILEGED_MOUNT_OPTIONS, 'retry=0', ...flavour], {
         leavesDaemon: true,
       })
-      return useOrClose(host.inodes, tree, () => {
+      return useHandleOrClose(host.inodes, tree, () => {
         refuseSquashedRoot(context, tree)
         return tree
       })

@@ -1,7 +1,7 @@
 import { isNamedByRule, type Rule } from '../config/rule.ts'
 import { quoteValue, Refusal } from '../errors/refusal.ts'
 import type { Handle } from '../kernel/host.ts'
-import { type MountRow, parseMountinfo, type TableSnapshot } from '../kernel/mount-table/mountinfo.ts'
+import { type MountRow, type MountTableSnapshot, parseMountinfo } from '../kernel/mount-table/mountinfo.ts'
 import { findShownPaths, type ShownPath } from '../kernel/mount-table/submounts.ts'
 import {
   createHandleLocationFinder,
@@ -64,7 +64,7 @@ interface OtherSourcePath {
  */
 export function findOtherSourcePaths(
   session: Session,
-  table: TableSnapshot,
+  table: MountTableSnapshot,
   { handle, path: requested, kubeletDirectory, rules }: NamedSource,
 ): OtherSourcePath[] {
   const shown = createHandleLocationFinder(session.host, table)(handle)

@@ -5,9 +5,9 @@ import type { Host } from '../kernel/host.ts'
 import {
   createUnresponsiveCheck,
   createUnresponsiveFault,
-  hasRemoteBelow,
+  hasRemoteMountBelow,
   isLocalPath,
-  isRemoteType,
+  isRemoteFsType,
   isUnresponsivePath,
   type LookupCaller,
 } from '../kernel/mount-table/responsiveness.ts'
@@ -54,7 +54,7 @@ export function isLocalSource(host: Host, request: SourceRequest): boolean {
 
 /** Whether a mount, or a check of its volume, needs a server or daemon that may never respond, so it must be isolated. */
 export function needsIsolatedMount(session: Session, request: SourceRequest & Pick<MountRequest, 'fsType'>): boolean {
-  return !session.mayHang && (isRemoteType(request.fsType) || isSourceCheckRemote(session, request))
+  return !session.mayHang && (isRemoteFsType(request.fsType) || isSourceCheckRemote(session, request))
 }
 
 /** Whether a check of the source, including links below it, needs a server or a daemon. */
@@ -62,7 +62,7 @@ export function isSourceCheckRemote({ host, mayHang }: Session, request: SourceR
   if (mayHang) return false
   if (!isLocalSource(host, request)) return true
   const within = request.subPath === undefined ? undefined : getSourcePath(request.source)
-  return within !== undefined && hasRemoteBelow(host, within)
+  return within !== undefined && hasRemoteMountBelow(host, within)
 }
 
 function resolveRequestPath({ source, subPath }: SourceRequest): string | undefined {

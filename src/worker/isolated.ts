@@ -3,7 +3,7 @@ import type { Secrets } from '../config/json-options.ts'
 import type { FaultCode } from '../errors/entries/index.ts'
 import type { Fault } from '../errors/fault.ts'
 import { Refusal, UnknownFormatRefusal } from '../errors/refusal.ts'
-import { deferClose, type Handle } from '../kernel/host.ts'
+import { deferHandleClose, type Handle } from '../kernel/host.ts'
 import { FairSemaphore } from '../kernel/waiting.ts'
 import { UnkillableProcesses } from '../kernel/worker-process.ts'
 import type { WalkCounts } from '../ownership/walk/report.ts'
@@ -72,7 +72,7 @@ export async function runIsolatedWork<T>(
   const request: IsolatedWorkRequest = { work, about, config, secrets: [...secrets].map(encodeSecret) }
   let outcome: IsolatedWorkOutcome | undefined
   const root = isolated.handle === undefined ? host.inodes.openTrusted('/') : undefined
-  using _root = deferClose(host.inodes, root)
+  using _root = deferHandleClose(host.inodes, root)
   const { isSilent, leftBehind, pid, ended } = await host.callWorker({
     task: JSON.stringify(request),
     handle: isolated.handle ?? (root as Handle),

@@ -1,5 +1,5 @@
 import type { ResponseTimer } from '../kernel/waiting.ts'
-import type { Worker } from '../kernel/worker-process.ts'
+import type { WorkerProcess } from '../kernel/worker-process.ts'
 
 /** A waiting or running task. */
 export interface ScheduledTask {
@@ -94,7 +94,7 @@ export interface WorkerTask<Job, Outcome, Progress> {
 
 /** A worker process and its task. */
 export interface WorkerSlot<Job, Outcome, Progress> {
-  readonly worker: Worker<Job>
+  readonly worker: WorkerProcess<Job>
   task: WorkerTask<Job, Outcome, Progress> | undefined
   /** The worker was killed. Its further reports are ignored. */
   isDying: boolean

@@ -1,4 +1,4 @@
-import { resolveWithin } from '../kernel/waiting.ts'
+import { resolveWithinTimeout } from '../kernel/waiting.ts'
 import type { UnkillableProcesses } from '../kernel/worker-process.ts'
 
 /** A worker that was killed because it reported nothing for too long. */
@@ -40,7 +40,7 @@ export async function countWorkerIfUnkillable(
   owner: string,
   ended: Promise<void>,
 ): Promise<boolean> {
-  const hasEnded = await resolveWithin(
+  const hasEnded = await resolveWithinTimeout(
     WORKER_END_TIMEOUT_MS,
     ended.then(() => true),
   )

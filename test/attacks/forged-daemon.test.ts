@@ -2,7 +2,7 @@ import { execFileSync, spawn } from 'node:child_process'
 import * as fs from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
-import { HELPER_MARK } from '../../src/kernel/helpers.ts'
+import { HELPER_MARK_VARIABLE } from '../../src/kernel/helpers.ts'
 import { linuxDaemons } from '../../src/kernel/linux/daemons.ts'
 import { linuxHost } from '../../src/kernel/linux/index.ts'
 import { readProcessStat } from '../../src/kernel/linux/processes.ts'
@@ -18,7 +18,7 @@ const STAGED = `${STAGES}/12-x/mount`
 /** A process with a daemon's arguments and mark. @returns its id, when it runs under its own name */
 async function forged(
   command: readonly [string, ...string[]],
-  mark: Record<string, string> = { [HELPER_MARK]: '1-2-3' },
+  mark: Record<string, string> = { [HELPER_MARK_VARIABLE]: '1-2-3' },
 ) {
   const [program, ...args] = command
   const child = spawn(program, args, { env: { PATH: process.env.PATH, ...mark }, stdio: 'ignore', detached: true })

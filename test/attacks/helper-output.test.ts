@@ -1,13 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { maskFolded, OutputEnds } from '../../src/kernel/mask-secrets.ts'
+import { MaskedOutputEnds, maskFoldedSecrets } from '../../src/kernel/mask-secrets.ts'
 
 /** A helper's output as it is reported: the ends of a stream, then one line. */
 function told(output: string | Buffer, secret: Buffer): string {
-  const ends = new OutputEnds([secret], 4096)
+  const ends = new MaskedOutputEnds([secret], 4096)
   ends.add(Buffer.from(output))
   const oneLine = (text: string) => text.replace(/\s+/g, ' ').trim()
-  return maskFolded(oneLine(ends.text), [secret], oneLine)
+  return maskFoldedSecrets(oneLine(ends.text), [secret], oneLine)
 }
 
 const url = (bytes: Buffer) => bytes.toString('latin1').replace(/[^A-Za-z0-9]/g, (byte) => `%${hex(byte)}`)

@@ -2,8 +2,8 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { TYPE_DIRECTORY } from '../../src/kernel/dirents.ts'
-import { deferClose, type Inodes } from '../../src/kernel/host.ts'
+import { DIRENT_TYPE_DIRECTORY } from '../../src/kernel/dirents.ts'
+import { deferHandleClose, type Inodes } from '../../src/kernel/host.ts'
 import { linuxHost } from '../../src/kernel/linux/index.ts'
 import { SELF_ENTRY_NAME } from '../../src/ownership/walk/entry.ts'
 import { type TreeVisitor, traverseTree } from '../../src/ownership/walk/traverse.ts'
@@ -169,7 +169,7 @@ async function step(directory: string, user: (entered: string) => void): Promise
   const visitor: TreeVisitor = {
     visitEntries(_frame, block) {
       while (block.next()) {
-        if (block.type === TYPE_DIRECTORY) return true
+        if (block.type === DIRENT_TYPE_DIRECTORY) return true
         met.push(Buffer.from(block.name).toString())
       }
       return false
@@ -178,9 +178,9 @@ async function step(directory: string, user: (entered: string) => void): Promise
     skip: () => undefined,
   }
   const place = inodes.openLinkFree(directory)
-  using _place = deferClose(inodes, place)
+  using _place = deferHandleClose(inodes, place)
   const top = linuxHost.inodes.openDirectory(place, SELF_ENTRY_NAME)
-  using _top = deferClose(inodes, top)
+  using _top = deferHandleClose(inodes, top)
   let steps = 0
   for (const _ of traverseTree(inodes, top, inodes.stat(top), visitor)) {
     if (++steps > MOST_STEPS) throw new Error(`no end after ${MOST_STEPS} steps: ${met.slice(0, 20)}`)

@@ -1,7 +1,7 @@
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { parseMountinfo, selectLayers } from '../../src/kernel/mount-table/mountinfo.ts'
+import { parseMountinfo, selectMountLayers } from '../../src/kernel/mount-table/mountinfo.ts'
 import { isRoot } from '../helpers/stage.ts'
 import { listTree, makeTree, modes, SIX_FILES } from '../helpers/tree.ts'
 import { type Circumstances, MODEKEEP, reply, run, understood } from './modekeep.ts'
@@ -35,7 +35,7 @@ function configure(text: string): void {
 }
 
 function layers(at = directory): number {
-  return selectLayers(parseMountinfo(fs.readFileSync('/proc/self/mountinfo', 'utf8')), at).length
+  return selectMountLayers(parseMountinfo(fs.readFileSync('/proc/self/mountinfo', 'utf8')), at).length
 }
 
 function logText(): string {

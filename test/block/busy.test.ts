@@ -6,7 +6,7 @@ import { checkRecordedMounts } from '../../src/cli/doctor/records.ts'
 import { readRequest } from '../../src/config/request.ts'
 import { publishVolume, unpublishVolume } from '../../src/frontends/csi/publish.ts'
 import { SystemError } from '../../src/kernel/host.ts'
-import { WORKER_NAME } from '../../src/kernel/worker-process.ts'
+import { WORKER_PROCESS_NAME } from '../../src/kernel/worker-process.ts'
 import { writeMetrics } from '../../src/metrics/expose.ts'
 import { collectGarbage } from '../../src/repair/garbage.ts'
 import { listReadableMountRecords, type MountRecord, mountRecords } from '../../src/state/mount-record.ts'
@@ -113,7 +113,7 @@ describe.skipIf(!isRoot)(`an unmount of a file system that is in use${title}`, (
 
   it('waits for a worker of modekeep that ends within five seconds', async () => {
     const directory = await mountImage('a')
-    const script = `process.title = '${WORKER_NAME}'; require('fs').openSync(process.argv[1] + '/one'); console.log(); setTimeout(() => {}, 1e6)`
+    const script = `process.title = '${WORKER_PROCESS_NAME}'; require('fs').openSync(process.argv[1] + '/one'); console.log(); setTimeout(() => {}, 1e6)`
     const worker = await run(process.execPath, '-e', script, directory)
     const ended = new Promise((resolve) => setTimeout(resolve, 1000)).then(() => end(worker))
     expect(await stage.unmount('a')).toBeUndefined()

@@ -1,6 +1,6 @@
 // What test/faults found, by name.
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { withPath } from '../../src/kernel/system-error.ts'
+import { addPathToErrors } from '../../src/kernel/system-error.ts'
 import { listVolumesWithRecords } from '../../src/state/record-directories.ts'
 import { onEveryStage, type Stage } from '../helpers/stage.ts'
 import { makeTree } from '../helpers/tree.ts'
@@ -17,7 +17,7 @@ onEveryStage("a failing disk below modekeep's state directory", (open) => {
   afterEach(() => stage.close())
 
   const refuse = (path: string, code = 'ENOSPC') =>
-    withPath('use', path, () => {
+    addPathToErrors('use', path, () => {
       throw Object.assign(new Error(code), { code })
     })
   const broken = (path: string) => refuse(path, 'EIO')

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { withPath } from '../../src/kernel/system-error.ts'
+import { addPathToErrors } from '../../src/kernel/system-error.ts'
 import { listReadableMountRecords } from '../../src/state/mount-record.ts'
 import { onEveryStage, type Stage } from '../helpers/stage.ts'
 import { makeTree, modes } from '../helpers/tree.ts'
@@ -202,7 +202,7 @@ onEveryStage('the mount transaction', (open) => {
     async (code) => {
       const { files, tryLock } = stage.host
       const fail = (path: string) =>
-        withPath('use', path, () => {
+        addPathToErrors('use', path, () => {
           throw Object.assign(new Error(code), { code })
         })
       const broken: Partial<typeof files>[] = [

@@ -1,7 +1,7 @@
 import * as fs from 'node:fs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { createContainerDirectory, removeEmptyStaging } from '../../src/container/clone-staging.ts'
-import { deferClose, type Host } from '../../src/kernel/host.ts'
+import { deferHandleClose, type Host } from '../../src/kernel/host.ts'
 import type { Session } from '../../src/state/session.ts'
 import { isRoot, kernelStage } from '../helpers/stage.ts'
 
@@ -19,7 +19,7 @@ describe.skipIf(!isRoot)('the tmpfs of clones', () => {
     })
     // An empty one is left.
     const first = await createContainerDirectory(session, FIRST)
-    deferClose(session.host.inodes, first)[Symbol.dispose]()
+    deferHandleClose(session.host.inodes, first)[Symbol.dispose]()
     fs.rmdirSync(`${path}/${FIRST}`)
     const inodes: Host['inodes'] = {
       ...session.host.inodes,
@@ -30,7 +30,7 @@ describe.skipIf(!isRoot)('the tmpfs of clones', () => {
     }
     const racing: Session = { ...session, host: { ...session.host, inodes } }
     const second = await createContainerDirectory(racing, SECOND)
-    deferClose(session.host.inodes, second)[Symbol.dispose]()
+    deferHandleClose(session.host.inodes, second)[Symbol.dispose]()
     expect(fs.existsSync(`${path}/${SECOND}`)).toBe(true)
   })
 })

@@ -5,7 +5,7 @@ import { runGarbageCollection } from '../../src/cli/commands/gc.ts'
 import { checkContainerRecords } from '../../src/cli/doctor/records.ts'
 import { findContainerProblems, readContainerStatuses } from '../../src/cli/node-state/containers.ts'
 import { reconcileContainers, releaseClones } from '../../src/container/container-task.ts'
-import { snapshotProcesses } from '../../src/kernel/linux/processes.ts'
+import { snapshotContainerProcesses } from '../../src/kernel/linux/processes.ts'
 import { listContainerGroupHolders } from '../../src/state/container-record.ts'
 import { cannotMount, scratch } from '../real-mounts/mapped-volume.ts'
 import { CONTAINER, nodeWith, type TestNode } from './node.ts'
@@ -150,7 +150,7 @@ const cannotGroup = (() => {
     : ' (skipped: this kernel has no cgroup v2)'
 })()
 
-const hasProcesses = (container: string) => snapshotProcesses()(container)
+const hasProcesses = (container: string) => snapshotContainerProcesses()(container)
 
 it.skipIf(cannotGroup !== '')(`a container's processes are found by the name of their cgroup${cannotGroup}`, () => {
   const cgroups = `${scratch()}/cgroup`

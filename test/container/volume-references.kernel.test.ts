@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { attachClones } from '../../src/container/attach-clones.ts'
 import type { ContainerCloneRequest } from '../../src/container/clone-request.ts'
 import { reconcileContainers, releaseClones } from '../../src/container/container-task.ts'
-import { deferClose } from '../../src/kernel/host.ts'
+import { deferHandleClose } from '../../src/kernel/host.ts'
 import { reservationRecords } from '../../src/state/process-records.ts'
 import { locateVolumeRecords } from '../../src/state/record-directories.ts'
 import { resolveVolumeIdentity } from '../../src/state/volume-identity.ts'
@@ -120,7 +120,7 @@ describe.skipIf(!isRoot)('a container that sees a volume with another group', ()
   it('is refused after an incomplete walk, because the files have several groups', async () => {
     const { inodes } = stage.host
     const handle = inodes.openTrusted(source)
-    using _ = deferClose(inodes, handle)
+    using _ = deferHandleClose(inodes, handle)
     const volume = resolveVolumeIdentity(stage, handle, inodes.stat(handle))
     const record: VolumeRecord = {
       volume,

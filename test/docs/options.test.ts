@@ -8,7 +8,7 @@ import { CONFIG_TEXTS, KUBELET_TEXTS, OPTION_TEXTS } from '../../scripts/docs/re
 import { CONFIG_KEYS, parseConfig } from '../../src/config/config.ts'
 import { DEFAULT_CONFIG } from '../../src/config/defaults.ts'
 import { optionsSchema, readRequest } from '../../src/config/request.ts'
-import { FLAGS } from '../../src/kernel/mount-table/mount-flags.ts'
+import { MOUNT_OPTIONS_BY_NAME } from '../../src/kernel/mount-table/mount-flags.ts'
 import { volumeKindLookup } from '../../src/volume/index.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
@@ -22,7 +22,7 @@ describe('docs/options.md', () => {
     expect({ ...OPTION_TEXTS, ...KUBELET_TEXTS }).toHaveProperty('ownership')
     expect(Object.keys({ ...OPTION_TEXTS, ...KUBELET_TEXTS }).sort()).toEqual(Object.keys(optionsSchema.shape).sort())
     expect(Object.keys(CONFIG_TEXTS).sort()).toEqual(Object.keys(CONFIG_KEYS).sort())
-    expect(Object.keys(FLAG_TEXTS).sort()).toEqual([...FLAGS.keys()].sort())
+    expect(Object.keys(FLAG_TEXTS).sort()).toEqual([...MOUNT_OPTIONS_BY_NAME.keys()].sort())
     expect(Object.keys(KIND_TEXTS).sort()).toEqual([...FS_TYPES].sort())
   })
 

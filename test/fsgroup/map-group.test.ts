@@ -3,7 +3,7 @@ import { DEFAULT_CONFIG } from '../../src/config/defaults.ts'
 import { Refusal } from '../../src/errors/refusal.ts'
 import { mapIds, Unmappable } from '../../src/fsgroup/map-group.ts'
 import { type Handle, type Host, SystemError } from '../../src/kernel/host.ts'
-import { createSwapMap } from '../../src/kernel/id-map.ts'
+import { createGroupSwapMap } from '../../src/kernel/id-map.ts'
 import { memoryHost } from '../memory-host/index.ts'
 import { MemoryWorld } from '../memory-host/world.ts'
 
@@ -24,7 +24,7 @@ beforeEach(() => {
 function map(from: number, to: number, mounts: Partial<Host['mounts']> = {}): void {
   const over = { ...host, mounts: { ...host.mounts, ...mounts } }
   const session = { host: over, config: DEFAULT_CONFIG, note: () => {}, warn: () => {} }
-  mapIds(session, tree, source, createSwapMap(from, to))
+  mapIds(session, tree, source, createGroupSwapMap(from, to))
 }
 
 describe('a mapped tree', () => {

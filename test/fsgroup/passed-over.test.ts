@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { restoreByHand } from '../../src/fsgroup/volume-by-hand.ts'
-import { Dirents, TYPE_DIRECTORY } from '../../src/kernel/dirents.ts'
+import { DIRENT_TYPE_DIRECTORY, DirentIterator } from '../../src/kernel/dirents.ts'
 import { isDirectory } from '../../src/kernel/host.ts'
 import { listVolumesWithRecords } from '../../src/state/record-directories.ts'
 import { volumeRecords } from '../../src/state/volume-record.ts'
@@ -40,8 +40,8 @@ onEveryStage('an inode that is moved or deleted during a walk', (open) => {
         readEntries(directory) {
           const bytes = inodes.readEntries(directory)
           // The file system in memory reports no types.
-          for (const entries = new Dirents(bytes); entries.next(); ) {
-            const type = isDirectory(inodes.statEntry(directory, entries.name)) ? TYPE_DIRECTORY : TYPE_FILE
+          for (const entries = new DirentIterator(bytes); entries.next(); ) {
+            const type = isDirectory(inodes.statEntry(directory, entries.name)) ? DIRENT_TYPE_DIRECTORY : TYPE_FILE
             bytes[entries.place + TYPE] = type
           }
           if (!isListed) act.listed?.()

@@ -1,7 +1,7 @@
 import { execFileSync, spawn } from 'node:child_process'
 import * as fs from 'node:fs'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
-import { parseMountinfo, selectLayers } from '../../src/kernel/mount-table/mountinfo.ts'
+import { parseMountinfo, selectMountLayers } from '../../src/kernel/mount-table/mountinfo.ts'
 import { cannotServe, FuseNode, readErrorAt, until } from '../helpers/fuse-node.ts'
 import { addSkipReason } from '../helpers/needs.ts'
 
@@ -108,7 +108,7 @@ describe.skipIf(cannot !== '')(addSkipReason('a FUSE daemon', cannot), () => {
 })
 
 function mountedAt(path: string): boolean {
-  return selectLayers(parseMountinfo(fs.readFileSync('/proc/self/mountinfo', 'utf8')), path).length > 0
+  return selectMountLayers(parseMountinfo(fs.readFileSync('/proc/self/mountinfo', 'utf8')), path).length > 0
 }
 
 /** The number of the system call that it is in. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { linuxHelpers } from '../../src/kernel/linux/helpers.ts'
+import { createLinuxHelperRunner } from '../../src/kernel/linux/helpers.ts'
 import { FakePrograms, readFailureMessage } from './fake-programs.ts'
 
 /** A helper that leaves a daemon and writes down each start of itself, where systemd runs. */
@@ -8,7 +8,7 @@ function node() {
   programs.add('serves', 'echo $$ >> $TOP/started; echo "$@" > $TOP/argv; [ "$1" != fail ]')
   const warnings: string[] = []
   programs.add('true', 'exit 0')
-  const helpers = linuxHelpers([programs.top], () => true)
+  const helpers = createLinuxHelperRunner([programs.top], () => true)
   const order = { program: 'serves', timeoutSeconds: 30, secrets: [], leavesDaemon: true }
   return {
     programs,

@@ -2,17 +2,17 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { onTestFinished } from 'vitest'
-import type { HelperInvocation, Helpers } from '../../src/kernel/helpers.ts'
-import { linuxHelpers } from '../../src/kernel/linux/helpers.ts'
-import { SYSTEM_PATH } from '../../src/kernel/linux/programs.ts'
+import type { HelperInvocation, HelperRunner } from '../../src/kernel/helpers.ts'
+import { createLinuxHelperRunner } from '../../src/kernel/linux/helpers.ts'
+import { SYSTEM_PROGRAM_DIRECTORIES } from '../../src/kernel/linux/programs.ts'
 
 /** A directory of programs written by a test, found before those of the system. */
 export class FakePrograms {
   readonly top = fs.mkdtempSync(`${tmpdir()}/modekeep-programs-`)
-  readonly helpers: Helpers
+  readonly helpers: HelperRunner
 
-  constructor(path: readonly string[] = SYSTEM_PATH) {
-    this.helpers = linuxHelpers([this.top, ...path])
+  constructor(path: readonly string[] = SYSTEM_PROGRAM_DIRECTORIES) {
+    this.helpers = createLinuxHelperRunner([this.top, ...path])
     onTestFinished(() => fs.rmSync(this.top, { recursive: true, force: true }))
   }
 

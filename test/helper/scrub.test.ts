@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { listSecretForms, OutputEnds } from '../../src/kernel/mask-secrets.ts'
+import { listSecretForms, MaskedOutputEnds } from '../../src/kernel/mask-secrets.ts'
 
 /** Every way to cut a text in three pieces. */
 function scrubbedInPieces(bytes: Buffer, secrets: readonly Uint8Array[], shown = 4096): Set<string> {
   const results = new Set<string>()
   for (let one = 0; one <= bytes.length; one++) {
     for (let two = one; two <= bytes.length; two++) {
-      const ends = new OutputEnds(secrets, shown)
+      const ends = new MaskedOutputEnds(secrets, shown)
       for (const part of [bytes.subarray(0, one), bytes.subarray(one, two), bytes.subarray(two)]) ends.add(part)
       results.add(ends.text)
     }
@@ -15,7 +15,7 @@ function scrubbedInPieces(bytes: Buffer, secrets: readonly Uint8Array[], shown =
 }
 
 function scrubbed(text: string | Buffer, ...secrets: (string | Buffer)[]): string {
-  const ends = new OutputEnds(
+  const ends = new MaskedOutputEnds(
     secrets.map((secret) => Buffer.from(secret)),
     4096,
   )
@@ -68,7 +68,7 @@ describe('secrets are masked', () => {
     const whole = text.replaceAll('hunter2', '***')
     let cut = 0
     for (let shown = 1; shown < 60; shown++) {
-      const ends = new OutputEnds([Buffer.from('hunter2')], shown)
+      const ends = new MaskedOutputEnds([Buffer.from('hunter2')], shown)
       for (const byte of Buffer.from(text)) ends.add(Buffer.of(byte))
       const [head = '', tail] = ends.text.split(' … ')
       if (tail === undefined) {

@@ -2,7 +2,7 @@ import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { resolve } from 'node:path'
-import { type MountRow, parseMountinfo, selectLayers } from '../../src/kernel/mount-table/mountinfo.ts'
+import { type MountRow, parseMountinfo, selectMountLayers } from '../../src/kernel/mount-table/mountinfo.ts'
 
 export const BINARY = resolve(import.meta.dirname, '../../dist/modekeep')
 
@@ -71,7 +71,7 @@ export class NodeDirectory {
   }
 
   layers(pod: string): MountRow[] {
-    return selectLayers(parseMountinfo(fs.readFileSync('/proc/self/mountinfo', 'utf8')), this.podDirectory(pod))
+    return selectMountLayers(parseMountinfo(fs.readFileSync('/proc/self/mountinfo', 'utf8')), this.podDirectory(pod))
   }
 
   logLines(): Record<string, unknown>[] {

@@ -1,8 +1,8 @@
-import type { Inodes, Name, StatBatch } from '../../src/kernel/host.ts'
+import type { EntryName, Inodes, StatBatch } from '../../src/kernel/host.ts'
 
 /** Of each entry it has failed, so that the walk asks for it alone. */
 function blind(): StatBatch {
-  const names: Name[] = []
+  const names: EntryName[] = []
   return {
     size: 32,
     setName(at, block, start, length) {

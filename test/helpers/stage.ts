@@ -9,7 +9,7 @@ import type { Rule } from '../../src/config/rule.ts'
 import { openByHand, type VolumeByHand } from '../../src/fsgroup/volume-by-hand.ts'
 import type { Host } from '../../src/kernel/host.ts'
 import { linuxHost } from '../../src/kernel/linux/index.ts'
-import { type MountRow, readLayers } from '../../src/kernel/mount-table/mountinfo.ts'
+import { type MountRow, readMountLayers } from '../../src/kernel/mount-table/mountinfo.ts'
 import { mount } from '../../src/mount/mount.ts'
 import { unmount } from '../../src/mount/unmount.ts'
 import { healMounts } from '../../src/repair/heal.ts'
@@ -98,7 +98,7 @@ function stageOn(host: Host, over: typeof fs, top: string, world: MemoryWorld | 
     },
     heal: (isDry = false) => healMounts(session(stage), isDry),
     shown: (pod) => (world ? shownIn(world, stage.podDirectory(pod)) : listTree(over, stage.podDirectory(pod))),
-    layers: (pod) => readLayers(host, stage.podDirectory(pod)),
+    layers: (pod) => readMountLayers(host, stage.podDirectory(pod)),
 
     reboot() {
       if (world) world.reboot()

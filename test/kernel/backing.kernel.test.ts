@@ -2,7 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { deferClose } from '../../src/kernel/host.ts'
+import { deferHandleClose } from '../../src/kernel/host.ts'
 import { linuxHost } from '../../src/kernel/linux/index.ts'
 import { attachDisk, detachDisks } from '../helpers/disks.ts'
 import { requireProgram } from '../helpers/needs.ts'
@@ -13,7 +13,7 @@ const { blocks, inodes } = linuxHost
 
 function at(path: string, look = blocks.backingOf) {
   const handle = inodes.openLinkFree(path)
-  using _ = deferClose(inodes, handle)
+  using _ = deferHandleClose(inodes, handle)
   return look(handle)
 }
 

@@ -2,7 +2,7 @@ import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { describe, expect, it } from 'vitest'
 import type { Handle } from '../../src/kernel/host.ts'
-import { isShownBy } from '../../src/kernel/linux/block-devices.ts'
+import { isDeviceOfMountRow } from '../../src/kernel/linux/block-devices.ts'
 import { attachDisk, detachDisks } from '../helpers/disks.ts'
 import { addSkipReason, cannotMountWith } from '../helpers/needs.ts'
 import { isRoot } from '../helpers/stage.ts'
@@ -16,7 +16,7 @@ describe.skipIf(!isRoot)(addSkipReason('a disk in the mount table', cannotMountW
     try {
       const { rdev } = fs.fstatSync(device)
       const number = `${rdev >> 8}:${rdev & 0xff}`
-      const isShown = (row: { device: string; fsType: string; source: string }) => isShownBy(device, row)
+      const isShown = (row: { device: string; fsType: string; source: string }) => isDeviceOfMountRow(device, row)
       expect(isShown({ device: number, fsType: 'ext4', source: 'another name' })).toBe(true)
       expect(isShown({ device: '0:99', fsType: 'btrfs', source: name })).toBe(true)
       expect(isShown({ device: '0:99', fsType: 'btrfs', source: '/dev/null' })).toBe(false)

@@ -2,7 +2,7 @@ import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createNodeFiles } from '../../src/kernel/administration.ts'
 import { nodeFs } from '../../src/kernel/path-handle.ts'
-import { trustedFiles } from '../../src/kernel/trusted-files.ts'
+import { createTrustedFiles } from '../../src/kernel/trusted-files.ts'
 import { appendLogLine } from '../../src/log/log-file.ts'
 import { addSkipReason } from '../helpers/needs.ts'
 import { swapDirectories } from '../helpers/sockets.ts'
@@ -52,7 +52,7 @@ describe('a directory that is replaced after modekeep has opened it', () => {
     [
       'creates a directory in',
       'mkdirSync',
-      (over) => trustedFiles(over).makeDirectory(`${own}/a/b`),
+      (over) => createTrustedFiles(over).makeDirectory(`${own}/a/b`),
       ['a', 'a/b', ...BEFORE],
     ],
     [
@@ -64,13 +64,13 @@ describe('a directory that is replaced after modekeep has opened it', () => {
     [
       'moves a directory in',
       'renameSync',
-      (over) => trustedFiles(over).moveDirectory(`${own}/full`, `${own}/moved`),
+      (over) => createTrustedFiles(over).moveDirectory(`${own}/full`, `${own}/moved`),
       ['file', 'moved', 'moved/empty'],
     ],
     [
       'removes an empty directory in',
       'rmdirSync',
-      (over) => trustedFiles(over).removeEmpty(`${own}/full/empty`, `${own}/full`),
+      (over) => createTrustedFiles(over).removeEmpty(`${own}/full/empty`, `${own}/full`),
       ['file', 'full'],
     ],
     [
@@ -101,7 +101,7 @@ describe('a directory that is replaced after modekeep has opened it', () => {
 
   it('is still the one whose names modekeep lists', () => {
     fs.writeFileSync(`${others}/more`, '')
-    expect(trustedFiles(exchangingBefore('readdirSync')).list(own).sort()).toEqual(['file', 'full'])
+    expect(createTrustedFiles(exchangingBefore('readdirSync')).list(own).sort()).toEqual(['file', 'full'])
   })
 
   it('is still the one in which modekeep creates a file', () => {
@@ -121,7 +121,7 @@ describe('a directory that is replaced after modekeep has opened it', () => {
 
 it('the error of a failed rename of a directory names both paths, and no descriptor', () => {
   fs.mkdirSync(`${others}/full/more`, { recursive: true })
-  const move = () => trustedFiles(fs).moveDirectory(`${own}/full`, `${others}/full`)
+  const move = () => createTrustedFiles(fs).moveDirectory(`${own}/full`, `${others}/full`)
   expect(move).toThrow(`rename '${own}/full' -> '${others}/full'`)
 })
 
@@ -137,7 +137,7 @@ describe.skipIf(!isRoot)(addSkipReason('directories that modekeep creates', cann
     fs.symlinkSync(others, `${shared()}/link`)
     appendLogLine(fs, `${top}/shared/link/deep/modekeep/log`, 'line')
     const path = `${top}/shared/link/deep/modekeep`
-    expect(() => trustedFiles(fs).makeDirectory(path)).toThrow(/ELOOP/)
+    expect(() => createTrustedFiles(fs).makeDirectory(path)).toThrow(/ELOOP/)
     expect(() => createNodeFiles(fs).makeDirectory(path, 0o755)).toThrow(/ELOOP/)
     expect(tree(others)).toEqual(BEFORE)
   })
@@ -154,13 +154,15 @@ describe.skipIf(!isRoot)(addSkipReason('directories that modekeep creates', cann
         return fs.mkdirSync(path, options)
       },
     } as typeof fs
-    expect(() => trustedFiles(racing).makeDirectory(`${place}/mounts`)).toThrow(/EPERM \(it belongs to another user/)
+    expect(() => createTrustedFiles(racing).makeDirectory(`${place}/mounts`)).toThrow(
+      /EPERM \(it belongs to another user/,
+    )
     expect(tree(place)).toEqual([])
   })
 
   it('are refused if they exist and belong to another user', () => {
     fs.chownSync(own, USER, USER)
-    expect(() => trustedFiles(fs).makeDirectory(own)).toThrow(/EPERM \(it belongs to another user than root/)
+    expect(() => createTrustedFiles(fs).makeDirectory(own)).toThrow(/EPERM \(it belongs to another user than root/)
   })
 
   it('are created below links of root, with the requested modes', () => {

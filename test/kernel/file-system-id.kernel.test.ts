@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { deferClose } from '../../src/kernel/host.ts'
+import { deferHandleClose } from '../../src/kernel/host.ts'
 import { readSuperblockUuid, XFS_SUPER_MAGIC } from '../../src/kernel/linux/file-system-id.ts'
 import { linuxHost } from '../../src/kernel/linux/index.ts'
 import { attachDisk, DISK_TYPES, detachDisks, makeImage } from '../helpers/disks.ts'
@@ -14,13 +14,13 @@ const { inodes } = linuxHost
 
 function namesAt(path: string) {
   const handle = inodes.openLinkFree(path)
-  using _ = deferClose(inodes, handle)
+  using _ = deferHandleClose(inodes, handle)
   return { id: inodes.fileSystemId(handle), former: inodes.formerFileSystemId(handle) }
 }
 
 function superblockUuidAt(path: string, type: number): string | undefined {
   const handle = inodes.openLinkFree(path)
-  using _ = deferClose(inodes, handle)
+  using _ = deferHandleClose(inodes, handle)
   return readSuperblockUuid(handle, type)?.toString('hex')
 }
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { errorCode, SystemError } from '../../src/kernel/host.ts'
+import { getErrno, SystemError } from '../../src/kernel/host.ts'
 
 describe('a system error', () => {
   it('has the failed call, its subject, error code and detail on one line', () => {
@@ -14,7 +14,7 @@ describe('a system error', () => {
   })
 })
 
-describe('errorCode', () => {
+describe('getErrno', () => {
   it.each([
     ['a system error', new SystemError('openat', 'ENOENT', 'x'), 'ENOENT'],
     ['an error of Node', Object.assign(new Error('x'), { code: 'EACCES' }), 'EACCES'],
@@ -24,7 +24,7 @@ describe('errorCode', () => {
     ['text', 'ENOENT', undefined],
     ['undefined', undefined, undefined],
   ])('returns the code of %s', (_what, error, code) => {
-    expect(errorCode(error)).toBe(code)
+    expect(getErrno(error)).toBe(code)
   })
 
   it('returns the code of a failed call of node:fs', () => {
@@ -34,6 +34,6 @@ describe('errorCode', () => {
     } catch (error) {
       thrown = error
     }
-    expect(errorCode(thrown)).toBe('ENOENT')
+    expect(getErrno(thrown)).toBe('ENOENT')
   })
 })

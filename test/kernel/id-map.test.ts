@@ -1,12 +1,12 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
-  ALL_IDS,
-  composeMaps,
-  createSwapMap,
+  composeIdMaps,
+  createGroupSwapMap,
   describeIdMapFault,
   formatIdRanges,
-  HIGHEST_ID,
+  HIGHEST_UID_OR_GID,
+  IDENTITY_ID_RANGES,
   type IdMap,
   type IdRange,
   mapToShownId,
@@ -18,46 +18,46 @@ const PAIRS: [number, number][] = [
   [2000, 0],
   [5, 6],
   [0, 1],
-  [0, HIGHEST_ID],
-  [HIGHEST_ID - 1, HIGHEST_ID],
+  [0, HIGHEST_UID_OR_GID],
+  [HIGHEST_UID_OR_GID - 1, HIGHEST_UID_OR_GID],
   [1_000_000, 3_000_000_000],
 ]
 
 describe('the mapping that swaps two groups', () => {
   it.each(PAIRS)('of %i and %i shows each as the other, and every other as itself', (one, other) => {
-    const { uids, gids } = createSwapMap(one, other)
+    const { uids, gids } = createGroupSwapMap(one, other)
     expect([mapToShownId(gids, one), mapToShownId(gids, other)]).toEqual([other, one])
     const near = [one, other].flatMap((id) => [id - 1, id + 1])
-    for (const id of [0, 1, 1999, 2001, HIGHEST_ID, ...near]) {
-      if (id >= 0 && id <= HIGHEST_ID && id !== one && id !== other) expect(mapToShownId(gids, id)).toBe(id)
+    for (const id of [0, 1, 1999, 2001, HIGHEST_UID_OR_GID, ...near]) {
+      if (id >= 0 && id <= HIGHEST_UID_OR_GID && id !== one && id !== other) expect(mapToShownId(gids, id)).toBe(id)
     }
-    expect(uids).toEqual(ALL_IDS)
+    expect(uids).toEqual(IDENTITY_ID_RANGES)
   })
 
   it.each(PAIRS)('of %i and %i leaves no id unmapped on either side, as such an id would be unusable', (one, other) => {
     for (const side of ['disk', 'shown'] as const) {
       let next = 0
-      for (const range of [...createSwapMap(one, other).gids].sort((a, b) => a[side] - b[side])) {
+      for (const range of [...createGroupSwapMap(one, other).gids].sort((a, b) => a[side] - b[side])) {
         expect(range[side]).toBe(next)
         // The kernel rejects empty ranges.
         expect(range.count).toBeGreaterThan(0)
         next += range.count
       }
       // (gid_t)-1 names no group.
-      expect(next).toBe(HIGHEST_ID + 1)
+      expect(next).toBe(HIGHEST_UID_OR_GID + 1)
     }
   })
 
   it.each([
     [7, 7],
     [-1, 5],
-    [5, HIGHEST_ID + 1],
+    [5, HIGHEST_UID_OR_GID + 1],
   ])('of %i and %i is refused, as they are not two groups', (one, other) => {
-    expect(() => createSwapMap(one, other)).toThrow(`no two groups to swap: ${one} and ${other}`)
+    expect(() => createGroupSwapMap(one, other)).toThrow(`no two groups to swap: ${one} and ${other}`)
   })
 
   it('is formatted as the kernel parses it', () => {
-    expect(formatIdRanges(createSwapMap(5, 2000).gids)).toBe(
+    expect(formatIdRanges(createGroupSwapMap(5, 2000).gids)).toBe(
       '0 0 5\n5 2000 1\n6 6 1994\n2000 5 1\n2001 2001 4294965294\n',
     )
   })
@@ -85,14 +85,14 @@ const ranges: fc.Arbitrary<IdRange[]> = fc
     return found.map(({ disk, shown, count }) => ({ disk, shown, count }))
   })
 
-const of = (gids: readonly IdRange[]): IdMap => ({ uids: ALL_IDS, gids })
+const of = (gids: readonly IdRange[]): IdMap => ({ uids: IDENTITY_ID_RANGES, gids })
 
 describe('two combined mappings', () => {
   it('show each id as the second shows the result of the first, and no other', () => {
     fc.assert(
       fc.property(ranges, ranges, (first, second) => {
-        const { gids, uids } = composeMaps(of(first), of(second))
-        expect(uids).toEqual(ALL_IDS)
+        const { gids, uids } = composeIdMaps(of(first), of(second))
+        expect(uids).toEqual(IDENTITY_ID_RANGES)
         for (let id = 0; id < 1400; id++) {
           const between = mapToShownId(first, id)
           expect(mapToShownId(gids, id)).toBe(between === undefined ? undefined : mapToShownId(second, between))
@@ -104,7 +104,7 @@ describe('two combined mappings', () => {
   it('overlap on neither side, and have the fewest possible ranges', () => {
     fc.assert(
       fc.property(ranges, ranges, (first, second) => {
-        const { gids } = composeMaps(of(first), of(second))
+        const { gids } = composeIdMaps(of(first), of(second))
         for (const side of ['disk', 'shown'] as const) {
           const sorted = [...gids].sort((a, b) => a[side] - b[side])
           for (const [at, range] of sorted.entries()) {
@@ -136,7 +136,7 @@ describe('two combined mappings', () => {
       uids: [{ disk: 0, shown: 700_000, count: 65_536 }],
       gids: [{ disk: 0, shown: 700_000, count: 65_536 }],
     }
-    const { uids, gids } = composeMaps(createSwapMap(500, 3000), pod)
+    const { uids, gids } = composeIdMaps(createGroupSwapMap(500, 3000), pod)
     expect(uids).toEqual(pod.uids)
     expect([500, 3000, 7, 65_535, 65_536].map((id) => mapToShownId(gids, id))).toEqual([
       703_000,
@@ -146,8 +146,8 @@ describe('two combined mappings', () => {
       undefined,
     ])
     // The group on disk has no id in the pod.
-    expect(mapToShownId(composeMaps(createSwapMap(900_000, 3000), pod).gids, 900_000)).toBe(703_000)
-    expect(mapToShownId(composeMaps(createSwapMap(900_000, 3000), pod).gids, 3000)).toBeUndefined()
+    expect(mapToShownId(composeIdMaps(createGroupSwapMap(900_000, 3000), pod).gids, 900_000)).toBe(703_000)
+    expect(mapToShownId(composeIdMaps(createGroupSwapMap(900_000, 3000), pod).gids, 3000)).toBeUndefined()
   })
 })
 
@@ -158,10 +158,10 @@ describe('a mapping that the kernel would reject', () => {
   it.each([
     [of(many(340)), undefined],
     [of(many(341)), 'its groups would need 341 ranges of ids, Linux takes 340'],
-    [{ uids: many(341), gids: ALL_IDS }, 'its users would need 341 ranges of ids, Linux takes 340'],
+    [{ uids: many(341), gids: IDENTITY_ID_RANGES }, 'its users would need 341 ranges of ids, Linux takes 340'],
     [of(many(300, 1_000_000)), 'the ranges of its groups would need 5400 bytes, Linux takes 4095'],
     [of([]), 'its groups would have no id at all'],
-    [of(ALL_IDS), undefined],
+    [of(IDENTITY_ID_RANGES), undefined],
   ])('is described by its fault', (map, fault) => {
     expect(describeIdMapFault(map)).toBe(fault)
   })
@@ -175,10 +175,10 @@ describe('the ranges of a mapping', () => {
 
   it('have a fault that names both if they overlap on either side', () => {
     const swapped = overlapping.map(({ disk, shown, count }) => ({ disk: shown, shown: disk, count }))
-    expect(describeIdMapFault({ uids: ALL_IDS, gids: overlapping })).toBe(
+    expect(describeIdMapFault({ uids: IDENTITY_ID_RANGES, gids: overlapping })).toBe(
       'the ranges 0 to 65535 and 65535 to 131070 of its groups overlap',
     )
-    expect(describeIdMapFault({ uids: swapped, gids: ALL_IDS })).toBe(
+    expect(describeIdMapFault({ uids: swapped, gids: IDENTITY_ID_RANGES })).toBe(
       'the ranges 0 to 65535 and 65535 to 131070 of its users overlap',
     )
   })

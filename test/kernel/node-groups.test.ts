@@ -3,7 +3,7 @@ import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { createGroupArguments, prepareNodeGroups } from '../../src/kernel/linux/helpers.ts'
+import { createControlGroupArguments, prepareNodeControlGroups } from '../../src/kernel/linux/helpers.ts'
 
 let top: string
 
@@ -22,7 +22,7 @@ describe("the node's control groups", () => {
       `32 24 0:28 /pod ${ofContainer}/unified rw - cgroup2 cgroup2 rw`,
       '',
     ]
-    expect(prepareNodeGroups(mounts.join('\n'), top)).toEqual([
+    expect(prepareNodeControlGroups(mounts.join('\n'), top)).toEqual([
       `${top}/memory/cgroup.procs`,
       `${top}/unified/modekeep-fuse/cgroup.procs`,
     ])
@@ -32,7 +32,7 @@ describe("the node's control groups", () => {
 
   it('are entered before the command starts, with its arguments unchanged', () => {
     const files = ['one', 'two'].map((name) => `${top}/${name}`)
-    const words = createGroupArguments(files, ['/bin/sh', '-c', 'echo $$ "$@"', 'sh', '--', 'a  b', '$HOME'])
+    const words = createControlGroupArguments(files, ['/bin/sh', '-c', 'echo $$ "$@"', 'sh', '--', 'a  b', '$HOME'])
     const { stdout } = spawnSync('/bin/sh', words, { encoding: 'utf8' })
     const pid = stdout.split(' ')[0]
     expect(stdout).toBe(`${pid} -- a  b $HOME\n`)
@@ -40,6 +40,8 @@ describe("the node's control groups", () => {
   })
 
   it('keep the command from starting if they cannot be entered', () => {
-    expect(spawnSync('/bin/sh', createGroupArguments([`${top}/none/cgroup.procs`], ['/bin/true'])).status).toBe(1)
+    expect(spawnSync('/bin/sh', createControlGroupArguments([`${top}/none/cgroup.procs`], ['/bin/true'])).status).toBe(
+      1,
+    )
   })
 })

@@ -3,8 +3,8 @@ import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { readConfigFile } from '../../src/config/read-config.ts'
 import { linuxHost } from '../../src/kernel/linux/index.ts'
-import { readOwned } from '../../src/kernel/read-file.ts'
-import { trustedFiles } from '../../src/kernel/trusted-files.ts'
+import { readOwnedFile } from '../../src/kernel/read-file.ts'
+import { createTrustedFiles } from '../../src/kernel/trusted-files.ts'
 import { appendLogLine } from '../../src/log/log-file.ts'
 import { createLogReader } from '../../src/log/log-reader.ts'
 import { createDuplicateWarningCheck } from '../../src/log/warning-dedup.ts'
@@ -13,7 +13,7 @@ import { isRoot } from '../helpers/stage.ts'
 
 const USER = 1000
 const GROUP = 1000
-const files = trustedFiles(fs)
+const files = createTrustedFiles(fs)
 
 let top: string
 beforeEach(() => {
@@ -54,7 +54,7 @@ const cannot = isRoot ? '' : 'files of other users need root; run "sudo npm test
 describe.skipIf(!isRoot)(addSkipReason('a file that modekeep reads by a path', cannot), () => {
   it.each(['config.json', 'labels'])("is read through the links of a ConfigMap's or downwardAPI volume: %s", (name) => {
     const path = projectedVolume(name, '{"logLevel": "debug"}')
-    expect(readOwned(path)?.toString()).toBe('{"logLevel": "debug"}')
+    expect(readOwnedFile(path)?.toString()).toBe('{"logLevel": "debug"}')
     expect(files.readForeign(path)).toBe('{"logLevel": "debug"}')
   })
 
@@ -111,7 +111,7 @@ describe.skipIf(!isRoot)(addSkipReason('a file that modekeep reads by a path', c
     prepare(path)
     expect(() => files.readForeign(path)).toThrow(/symbolic link/)
     expect(() => files.read(path)).toThrow(/symbolic link/)
-    expect(() => readOwned(path)).toThrow(/symbolic link that users other than root can exchange/)
+    expect(() => readOwnedFile(path)).toThrow(/symbolic link that users other than root can exchange/)
     expect([...createLogReader(fs, path, 'show').lines()]).toEqual([])
   })
 
@@ -119,9 +119,9 @@ describe.skipIf(!isRoot)(addSkipReason('a file that modekeep reads by a path', c
     const shared = sharedDirectory()
     fs.mkdirSync(`${shared}/own`)
     fs.symlinkSync(make(`${top}/other`), `${shared}/own/file`)
-    expect(() => readOwned(`${shared}/own/file`)).toThrow(/symbolic link/)
+    expect(() => readOwnedFile(`${shared}/own/file`)).toThrow(/symbolic link/)
     // The name is no link, so its owner and mode decide.
-    expect(readOwned(make(`${shared}/own/plain`))?.toString()).toBe('precious')
+    expect(readOwnedFile(make(`${shared}/own/plain`))?.toString()).toBe('precious')
   })
 
   it('is refused as a record if it belongs to another user', () => {
@@ -260,10 +260,10 @@ describe('a file of an ordinary user', () => {
     const code = `
       import * as fs from 'node:fs'
       import { appendLogLine } from ${JSON.stringify(new URL('../../src/log/log-file.ts', import.meta.url).href)}
-      import { trustedFiles } from ${JSON.stringify(new URL('../../src/kernel/trusted-files.ts', import.meta.url).href)}
+      import { createTrustedFiles } from ${JSON.stringify(new URL('../../src/kernel/trusted-files.ts', import.meta.url).href)}
       if (process.getuid() === 0) { process.setgid(1000); process.setuid(1000) }
       const top = fs.mkdtempSync('/tmp/modekeep-user-')
-      const files = trustedFiles(fs)
+      const files = createTrustedFiles(fs)
       appendLogLine(fs, top + '/a/log', 'line')
       files.replace(top + '/a/record', 'text')
       fs.symlinkSync('a', top + '/link')

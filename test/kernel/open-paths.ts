@@ -1,5 +1,5 @@
 import { readdirSync } from 'node:fs'
-import { errorCode } from '../../src/kernel/host.ts'
+import { getErrno } from '../../src/kernel/host.ts'
 import { linuxHost } from '../../src/kernel/linux/index.ts'
 import { identity, outcomeOf } from './path/ways.ts'
 
@@ -13,7 +13,7 @@ export function openPaths(paths: readonly string[]): string[] {
       inodes.close(handle)
       return found
     } catch (error) {
-      return errorCode(error) ?? String(error)
+      return getErrno(error) ?? String(error)
     }
   })
 }

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { formatPackage } from '../../src/kernel/linux/programs.ts'
+import { formatProgramPackage } from '../../src/kernel/linux/programs.ts'
 
 it.each([
   ['mount.nfs', 'nfs-common (Debian) or nfs-utils (RPM)'],
@@ -7,5 +7,5 @@ it.each([
   ['nosuchprogram', undefined],
   ['constructor', undefined],
 ])('the package of %s is %s', (program, name) => {
-  expect(formatPackage(program)).toBe(name)
+  expect(formatProgramPackage(program)).toBe(name)
 })

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os'
 import { promisify } from 'node:util'
 import { memfs } from 'memfs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { trustedFiles } from '../../src/kernel/trusted-files.ts'
+import { createTrustedFiles } from '../../src/kernel/trusted-files.ts'
 
-type Fs = Parameters<typeof trustedFiles>[0]
+type Fs = Parameters<typeof createTrustedFiles>[0]
 
 let directory: string
 beforeEach(() => {
@@ -28,8 +28,8 @@ it('two processes that create and remove the same empty directories do not fail'
   const module = new URL('../../src/kernel/trusted-files.ts', import.meta.url).href
   const code = `
     import * as fs from 'node:fs'
-    const { trustedFiles } = await import(${JSON.stringify(module)})
-    const files = trustedFiles(fs)
+    const { createTrustedFiles } = await import(${JSON.stringify(module)})
+    const files = createTrustedFiles(fs)
     const end = Date.now() + 1500
     let made = 0
     while (Date.now() < end) {
@@ -50,7 +50,7 @@ describe.each<[string, () => [typeof fs, string]]>([
 ])("modekeep's own files, on %s", (_where, place) => {
   it('are written with mode 0600, and read back', () => {
     const [over, top] = place()
-    const files = trustedFiles(over)
+    const files = createTrustedFiles(over)
     files.makeDirectory(`${top}/a/b`)
     files.replace(`${top}/a/b/record`, 'größe\n')
     expect(files.read(`${top}/a/b/record`)).toBe('größe\n')
@@ -69,20 +69,20 @@ describe.each<[string, () => [typeof fs, string]]>([
       mkdirSync: ((path: string, options?: fs.MakeDirectoryOptions) => {
         // Another call removes the empty parents after this call has created them.
         if (path.endsWith('/c') && removals++ < 6) {
-          trustedFiles(over).removeEmpty(`${top}/a/b`, top)
+          createTrustedFiles(over).removeEmpty(`${top}/a/b`, top)
           throw Object.assign(new Error('ENOENT: no such file or directory, mkdir'), { code: 'ENOENT' })
         }
         return over.mkdirSync(path, options)
       }) as Fs['mkdirSync'],
     }
-    trustedFiles(racing).makeDirectory(`${top}/a/b/c`)
+    createTrustedFiles(racing).makeDirectory(`${top}/a/b/c`)
     expect(removals).toBe(7)
     expect(over.existsSync(`${top}/a/b/c`)).toBe(true)
   })
 
   it('that do not exist are read as undefined, listed as empty, and removed without an error', () => {
     const [over, top] = place()
-    const files = trustedFiles(over)
+    const files = createTrustedFiles(over)
     expect(files.read(`${top}/none`)).toBeUndefined()
     expect(files.read(`${top}/none/deeper`)).toBeUndefined()
     expect(files.has(`${top}/none/deeper`)).toBe(false)
@@ -94,14 +94,14 @@ describe.each<[string, () => [typeof fs, string]]>([
 
   it('that are unreadable are an error', () => {
     const [over, top] = place()
-    expect(() => trustedFiles(over).read(top)).toThrow(/EISDIR/)
+    expect(() => createTrustedFiles(over).read(top)).toThrow(/EISDIR/)
   })
 
   it('have the requested mode under any umask', () => {
     const [over, top] = place()
     const umask = process.umask(0o077)
     try {
-      trustedFiles(over).replace(`${top}/page`, 'text', 0o644)
+      createTrustedFiles(over).replace(`${top}/page`, 'text', 0o644)
     } finally {
       process.umask(umask)
     }
@@ -110,7 +110,7 @@ describe.each<[string, () => [typeof fs, string]]>([
 
   it('permit their directory to be created twice', () => {
     const [over, top] = place()
-    const files = trustedFiles(over)
+    const files = createTrustedFiles(over)
     files.makeDirectory(`${top}/a/b`)
     files.replace(`${top}/a/b/record`, 'x')
     files.makeDirectory(`${top}/a/b`)
@@ -121,9 +121,11 @@ describe.each<[string, () => [typeof fs, string]]>([
     'keep the old text when a replacement fails at %s, and have the new one after the next attempt',
     (call) => {
       const [over, top] = place()
-      const files = trustedFiles(over)
+      const files = createTrustedFiles(over)
       files.replace(`${top}/record`, 'old')
-      expect(() => trustedFiles(broken(over, call)).replace(`${top}/record`, 'a longer new text')).toThrow(/ENOSPC/)
+      expect(() => createTrustedFiles(broken(over, call)).replace(`${top}/record`, 'a longer new text')).toThrow(
+        /ENOSPC/,
+      )
       expect(files.read(`${top}/record`)).toBe('old')
       expect(over.readdirSync(top)).toEqual(['record'])
       files.replace(`${top}/record`, 'new')
@@ -136,7 +138,7 @@ describe.each<[string, () => [typeof fs, string]]>([
     'are named with the remedy when %s fails, and the error keeps its code',
     (call) => {
       const [over, top] = place()
-      const replace = () => trustedFiles(broken(over, call)).replace(`${top}/record`, 'x')
+      const replace = () => createTrustedFiles(broken(over, call)).replace(`${top}/record`, 'x')
       expect(replace).toThrow(`cannot write ${top}/record (ENOSPC: injected): free space or inodes on its file system`)
       expect(replace).toThrow(expect.objectContaining({ code: 'ENOSPC' }))
     },
@@ -151,7 +153,7 @@ describe.each<[string, () => [typeof fs, string]]>([
         throw Object.assign(new Error('ENOSPC: injected'), { code: 'ENOSPC' })
       }) as Fs['writeFileSync'],
     }
-    const files = trustedFiles(full)
+    const files = createTrustedFiles(full)
     files.makeDirectory(`${top}/mounts/a`)
     expect(() => files.replace(`${top}/mounts/a/record`, 'a text')).toThrow(/ENOSPC/)
     expect(over.readdirSync(`${top}/mounts/a`)).toEqual([])
@@ -161,14 +163,14 @@ describe.each<[string, () => [typeof fs, string]]>([
 
   it('are refused with the first error if their directory is missing', () => {
     const [over, top] = place()
-    expect(() => trustedFiles(over).replace(`${top}/none/record`, 'x')).toThrow(/ENOENT.*open/)
+    expect(() => createTrustedFiles(over).replace(`${top}/none/record`, 'x')).toThrow(/ENOENT.*open/)
     expect(over.readdirSync(top)).toEqual([])
   })
 
   it('are written despite a longer temporary file of a crash', () => {
     const [over, top] = place()
     over.writeFileSync(`${top}/record.new`, 'x'.repeat(1000))
-    const files = trustedFiles(over)
+    const files = createTrustedFiles(over)
     expect(files.read(`${top}/record`)).toBeUndefined()
     files.replace(`${top}/record`, 'new')
     expect(files.read(`${top}/record`)).toBe('new')
@@ -179,7 +181,7 @@ describe.each<[string, () => [typeof fs, string]]>([
     const [over, top] = place()
     over.writeFileSync(`${top}/record`, 'old')
     over.writeFileSync(`${top}/record.new`, 'torn')
-    trustedFiles(over).remove(`${top}/record`)
+    createTrustedFiles(over).remove(`${top}/record`)
     expect(over.readdirSync(top)).toEqual([])
   })
 
@@ -188,7 +190,7 @@ describe.each<[string, () => [typeof fs, string]]>([
     over.writeFileSync(`${top}/record.new`, 'torn')
     over.writeFileSync(`${top}/record.newer`, 'kept')
     over.writeFileSync(`${top}/other.new`, 'kept')
-    trustedFiles(over).remove(`${top}/record`)
+    createTrustedFiles(over).remove(`${top}/record`)
     expect(over.readdirSync(top).sort()).toEqual(['other.new', 'record.newer'])
   })
 
@@ -207,7 +209,7 @@ describe.each<[string, () => [typeof fs, string]]>([
           over.closeSync(fd)
         },
       }
-      expect(() => trustedFiles(counted).replace(`${top}/record`, 'x')).toThrow(/ENOSPC/)
+      expect(() => createTrustedFiles(counted).replace(`${top}/record`, 'x')).toThrow(/ENOSPC/)
       expect(open).toBe(0)
     }
   })
@@ -230,7 +232,7 @@ describe.each<[string, () => [typeof fs, string]]>([
         over.renameSync(from, to)
       },
     }
-    trustedFiles(told).replace(`${top}/record`, 'x')
+    createTrustedFiles(told).replace(`${top}/record`, 'x')
     expect(calls).toEqual(['write', 'sync file', 'rename', 'sync directory'])
   })
 })
@@ -242,7 +244,7 @@ describe.each<[string, () => [typeof fs, string]]>([
   it('are removed up to the top directory, which stays', () => {
     const [over, top] = place()
     over.mkdirSync(`${top}/mounts/a/b/c`, { recursive: true })
-    trustedFiles(over).removeEmpty(`${top}/mounts/a/b/c`, `${top}/mounts`)
+    createTrustedFiles(over).removeEmpty(`${top}/mounts/a/b/c`, `${top}/mounts`)
     expect(over.readdirSync(`${top}/mounts`)).toEqual([])
   })
 
@@ -250,29 +252,29 @@ describe.each<[string, () => [typeof fs, string]]>([
     const [over, top] = place()
     over.mkdirSync(`${top}/mounts/a/b/c`, { recursive: true })
     over.writeFileSync(`${top}/mounts/a/record`, '')
-    trustedFiles(over).removeEmpty(`${top}/mounts/a/b/c`, `${top}/mounts`)
+    createTrustedFiles(over).removeEmpty(`${top}/mounts/a/b/c`, `${top}/mounts`)
     expect(over.readdirSync(`${top}/mounts/a`)).toEqual(['record'])
   })
 
   it('are removed if another process has already removed the deepest', () => {
     const [over, top] = place()
     over.mkdirSync(`${top}/mounts/a`, { recursive: true })
-    trustedFiles(over).removeEmpty(`${top}/mounts/a/b/c`, `${top}/mounts`)
+    createTrustedFiles(over).removeEmpty(`${top}/mounts/a/b/c`, `${top}/mounts`)
     expect(over.readdirSync(`${top}/mounts`)).toEqual([])
   })
 
   it('outside of the top directory are not removed', () => {
     const [over, top] = place()
     over.mkdirSync(`${top}/mounts-2/a`, { recursive: true })
-    trustedFiles(over).removeEmpty(`${top}/mounts-2/a`, `${top}/mounts`)
-    trustedFiles(over).removeEmpty(`${top}/mounts-2`, `${top}/mounts-2`)
+    createTrustedFiles(over).removeEmpty(`${top}/mounts-2/a`, `${top}/mounts`)
+    createTrustedFiles(over).removeEmpty(`${top}/mounts-2`, `${top}/mounts-2`)
     expect(over.readdirSync(`${top}/mounts-2`)).toEqual(['a'])
   })
 })
 
 // memfs removes the target of a link instead of the link.
 it.each([fs.symlinkSync, fs.linkSync])('a replacement follows no link at its temporary name: %o', (link) => {
-  const files = trustedFiles(fs)
+  const files = createTrustedFiles(fs)
   fs.writeFileSync(`${directory}/precious`, 'precious')
   link(`${directory}/precious`, `${directory}/record.new`)
   files.replace(`${directory}/record`, 'new')

@@ -1,10 +1,10 @@
-import { type Administration, createNodeFiles, type DriverResult } from '../../src/kernel/administration.ts'
+import { createNodeFiles, type DriverResult, type NodeAdministration } from '../../src/kernel/administration.ts'
 import { memoryHost } from './index.ts'
 import { mortalFs } from './mortal-fs.ts'
 import type { MemoryWorld } from './world.ts'
 
 /** Creates the installer's operations on a world in memory. @param answer output of a driver with these bytes */
-export function memoryAdministration(world: MemoryWorld, answer: (driver: string) => string): Administration {
+export function memoryAdministration(world: MemoryWorld, answer: (driver: string) => string): NodeAdministration {
   return {
     files: createNodeFiles(mortalFs(world)),
     host: memoryHost(world),

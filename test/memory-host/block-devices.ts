@@ -1,4 +1,4 @@
-import { type BlockDevices, SystemError } from '../../src/kernel/host.ts'
+import { type BlockDeviceOperations, SystemError } from '../../src/kernel/host.ts'
 import type { MemoryWorld } from './world.ts'
 
 function throwUnsupported(): never {
@@ -6,7 +6,7 @@ function throwUnsupported(): never {
 }
 
 /** Only the identity of the disks below the world's file systems is simulated. */
-export const memoryBlockDevices = (world: MemoryWorld): BlockDevices => ({
+export const memoryBlockDevices = (world: MemoryWorld): BlockDeviceOperations => ({
   backingOf(handle) {
     const { id, disk = [] } = world.at(handle).mount.fileSystem
     return { place: id, shown: disk.join(', '), identities: disk }

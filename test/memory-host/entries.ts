@@ -1,4 +1,4 @@
-import type { Inodes, Name } from '../../src/kernel/host.ts'
+import type { EntryName, Inodes } from '../../src/kernel/host.ts'
 import { type MemoryWorld, text } from './world.ts'
 
 type Entries = Pick<
@@ -62,7 +62,7 @@ const NAME = 19
  * Encodes `names` as one block with unknown types. The entry with index i has the next position `first + i + 1`.
  * @param inodes the number of each entry's inode
  */
-export function toDirents(names: readonly Name[], first: number, inodes: readonly bigint[] = []): Uint8Array {
+export function toDirents(names: readonly EntryName[], first: number, inodes: readonly bigint[] = []): Uint8Array {
   return Buffer.concat(
     names.map((name, index) => {
       const entry = Buffer.alloc((NAME + name.length + 1 + 7) & ~7)

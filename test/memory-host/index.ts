@@ -1,6 +1,6 @@
 import { DatabaseSync } from 'node:sqlite'
 import type { Host, Lock } from '../../src/kernel/host.ts'
-import { trustedFiles } from '../../src/kernel/trusted-files.ts'
+import { createTrustedFiles } from '../../src/kernel/trusted-files.ts'
 import { memoryBlockDevices } from './block-devices.ts'
 import { memoryHelpers } from './helpers.ts'
 import { memoryInodes } from './inodes.ts'
@@ -19,7 +19,7 @@ export function memoryHost(world: MemoryWorld): Host {
     mounts: memoryMounts(world),
     helpers: memoryHelpers(world),
     blocks: memoryBlockDevices(world),
-    files: trustedFiles(mortalFs(world)),
+    files: createTrustedFiles(mortalFs(world)),
 
     daemons: {
       find: () => undefined,

@@ -1,11 +1,11 @@
 import {
-  DIRECTORY,
-  FILE_TYPE,
+  DIRECTORY_TYPE,
+  FILE_TYPE_MASK,
   type Inodes,
-  REGULAR,
+  REGULAR_FILE_TYPE,
   type Stat,
   type StatView,
-  SYMLINK,
+  SYMLINK_TYPE,
   SystemError,
 } from '../../src/kernel/host.ts'
 import { type IdRange, mapToShownId } from '../../src/kernel/id-map.ts'
@@ -34,7 +34,7 @@ export function memoryInodes(world: MemoryWorld): Inodes {
       let here: MemoryLocation = { mount: world.rootMount, path: '' }
       for (const part of path.split('/').slice(1)) {
         here = world.child(here, part)
-        if (isType(stat(here), SYMLINK)) throw new SystemError('openat2', 'ELOOP', path)
+        if (isType(stat(here), SYMLINK_TYPE)) throw new SystemError('openat2', 'ELOOP', path)
       }
       return world.open(here)
     },
@@ -49,15 +49,15 @@ export function memoryInodes(world: MemoryWorld): Inodes {
     openTrusted(path) {
       world.alive()
       const here = resolvePath(world, path)
-      if (!isType(stat(here), DIRECTORY)) throw new SystemError('openat', 'ENOTDIR', path)
+      if (!isType(stat(here), DIRECTORY_TYPE)) throw new SystemError('openat', 'ENOTDIR', path)
       return world.open(here)
     },
 
     openDirectory(parent, name) {
       const place = world.child(world.at(parent), text(name))
-      const type = stat(place).mode & FILE_TYPE
-      if (type === SYMLINK) throw new SystemError('openat', 'ELOOP', text(name))
-      if (type !== DIRECTORY) throw new SystemError('openat', 'ENOTDIR', text(name))
+      const type = stat(place).mode & FILE_TYPE_MASK
+      if (type === SYMLINK_TYPE) throw new SystemError('openat', 'ELOOP', text(name))
+      if (type !== DIRECTORY_TYPE) throw new SystemError('openat', 'ENOTDIR', text(name))
       return world.open(place)
     },
 
@@ -100,8 +100,8 @@ export function memoryInodes(world: MemoryWorld): Inodes {
       world.act(`chown ${world.pathOf(place)} ${gid}`)
       const { fs } = place.mount.fileSystem
       fs.lchownSync(place.path || '/', before.uid, mapToStored(place, gid))
-      if (!isType(before, DIRECTORY) && before.mode & SET_IDS) fs.chmodSync(place.path, before.mode & 0o1777)
-      if (isType(before, REGULAR)) findAttributes(place).delete(CAPABILITY)
+      if (!isType(before, DIRECTORY_TYPE) && before.mode & SET_IDS) fs.chmodSync(place.path, before.mode & 0o1777)
+      if (isType(before, REGULAR_FILE_TYPE)) findAttributes(place).delete(CAPABILITY)
       keepModified(place, before)
     },
 
@@ -152,7 +152,7 @@ function createView(stat: Stat): StatView {
 }
 
 function isType(stat: Stat, type: number): boolean {
-  return (stat.mode & FILE_TYPE) === type
+  return (stat.mode & FILE_TYPE_MASK) === type
 }
 
 function resolvePath(world: MemoryWorld, path: string, links = 0): MemoryLocation {
@@ -161,7 +161,7 @@ function resolvePath(world: MemoryWorld, path: string, links = 0): MemoryLocatio
   let here: MemoryLocation = { mount: world.rootMount, path: '' }
   for (const [index, part] of parts.entries()) {
     const next = world.child(here, part)
-    if (isType(statLocation(next), SYMLINK)) {
+    if (isType(statLocation(next), SYMLINK_TYPE)) {
       const target = String(next.mount.fileSystem.fs.readlinkSync(next.path))
       const base = target.startsWith('/') ? target : `${world.pathOf(here)}/${target}`
       return resolvePath(world, [base, ...parts.slice(index + 1)].join('/'), links + 1)

@@ -1,7 +1,7 @@
-import { type Handle, type Mounts, SystemError } from '../../src/kernel/host.ts'
+import { type Handle, type MountOperations, SystemError } from '../../src/kernel/host.ts'
 import { type MemoryMount, type MemoryWorld, parseDeviceNumber } from './world.ts'
 
-export function memoryMounts(world: MemoryWorld): Mounts {
+export function memoryMounts(world: MemoryWorld): MountOperations {
   const detached = (tree: Handle): MemoryMount => {
     const { mount } = world.at(tree)
     if (mount.at) throw new SystemError('move_mount', 'EINVAL', 'a mount that is attached')

@@ -1,4 +1,11 @@
-import { errorCode, type Handle, type Inodes, type Name, type StatBatch, type StatView } from '../../src/kernel/host.ts'
+import {
+  type EntryName,
+  getErrno,
+  type Handle,
+  type Inodes,
+  type StatBatch,
+  type StatView,
+} from '../../src/kernel/host.ts'
 
 interface EntryResult {
   handle?: Handle
@@ -11,14 +18,14 @@ function attempt<T>(call: () => T): T | undefined {
     return call()
   } catch (error) {
     // An error without errno ends the world, so it is passed on.
-    if (errorCode(error) === undefined) throw error
+    if (getErrno(error) === undefined) throw error
     return undefined
   }
 }
 
 /** Inspects several entries by single calls, with the results that the kernel would return for each. */
 export function createStatBatch(inodes: Inodes): StatBatch {
-  const names: Name[] = []
+  const names: EntryName[] = []
   let seen: EntryResult[] = []
   return {
     size: 4,

@@ -1,5 +1,5 @@
 import { createFsFromVolume, type IFs } from 'memfs'
-import { type Handle, type Name, SystemError } from '../../src/kernel/host.ts'
+import { type EntryName, type Handle, SystemError } from '../../src/kernel/host.ts'
 import type { IdMap } from '../../src/kernel/id-map.ts'
 import { rootVolume } from './root-volume.ts'
 
@@ -138,7 +138,7 @@ export class MemoryWorld {
 }
 
 /** Names in memfs are text. The kernel tests cover other bytes. */
-export function text(name: Name): string {
+export function text(name: EntryName): string {
   return Buffer.from(name).toString()
 }
 

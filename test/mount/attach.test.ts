@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Handle, Host } from '../../src/kernel/host.ts'
 import { type MountPoint, openMountPoint } from '../../src/kernel/mount-table/mount-point.ts'
-import { readLayers } from '../../src/kernel/mount-table/mountinfo.ts'
+import { readMountLayers } from '../../src/kernel/mount-table/mountinfo.ts'
 import { attachAt, detachAll, replaceAt } from '../../src/mount/attach.ts'
 import { memoryHost } from '../memory-host/index.ts'
 import { MemoryWorld } from '../memory-host/world.ts'
@@ -23,7 +23,7 @@ function clone(host: Host, source: string): Handle {
   return host.mounts.cloneTree(host.inodes.openTrusted(source))
 }
 
-const shown = (host: Host) => readLayers(host, PLACE).map(({ root }) => root)
+const shown = (host: Host) => readMountLayers(host, PLACE).map(({ root }) => root)
 
 /** As a kernel before Linux 6.5. */
 function withoutBeneath(host: Host): Host {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { MountRequest } from '../../src/config/mount-request.ts'
 import type { KindFacts } from '../../src/fsgroup/group-plan.ts'
 import { isKubeletVolume } from '../../src/kernel/mount-table/kubelet-volume.ts'
-import type { MountedView } from '../../src/kernel/mount-table/mount-point.ts'
+import type { TopmostMount } from '../../src/kernel/mount-table/mount-point.ts'
 import type { MountView } from '../../src/mount/observe.ts'
 import { planMount, type Step } from '../../src/mount/plan.ts'
 import { type AppliedGroup, createMountRecord, type MountRecord } from '../../src/state/mount-record.ts'
@@ -13,7 +13,7 @@ const BOOT = 'boot-2'
 const VOLUME = 'fs1-2-3'
 const ROOT = { device: 5, inode: 2n, group: 0 }
 const SOURCE = { root: ROOT, volume: VOLUME, path: '/srv/a', isDirectory: true }
-const MOUNTED: MountedView = { mountId: 77n, device: 5, inode: 2n, isDirectory: true }
+const MOUNTED: TopmostMount = { mountId: 77n, device: 5, inode: 2n, isDirectory: true }
 
 const bind = BIND_REQUEST
 const walk: MountRequest = { ...bind, ownership: 'walk' }

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import type { MountRequest } from '../../src/config/mount-request.ts'
 import { SystemError } from '../../src/kernel/host.ts'
 import { type MountPoint, openMountPoint } from '../../src/kernel/mount-table/mount-point.ts'
-import { readLayers } from '../../src/kernel/mount-table/mountinfo.ts'
+import { readMountLayers } from '../../src/kernel/mount-table/mountinfo.ts'
 import { attachAt } from '../../src/mount/attach.ts'
 import type { Step } from '../../src/mount/plan.ts'
 import { runPlan } from '../../src/mount/run.ts'
@@ -45,7 +45,7 @@ const run = (steps: readonly Step[]) => {
   return runPlan(session, point, createDetachedTree(session, tmpfsKind, request, undefined), steps)
 }
 const record = () => mountRecords.read(stage, PLACE)
-const shown = () => readLayers(stage.host, PLACE).map(({ id }) => id)
+const shown = () => readMountLayers(stage.host, PLACE).map(({ id }) => id)
 
 /** Mounts what another call has mounted there. @returns its id */
 function mountOld(): number {

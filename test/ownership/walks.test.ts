@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { FsGroupRequest } from '../../src/config/mount-request.ts'
-import { Dirents } from '../../src/kernel/dirents.ts'
+import { DirentIterator } from '../../src/kernel/dirents.ts'
 import type { Stat } from '../../src/kernel/host.ts'
 import { FirstLinkFilter, HardLinkCounter } from '../../src/ownership/walk/hard-links.ts'
 import { applyGroupToTree, restoreTreeOwnership, type SurveyTask, surveyTree } from '../../src/ownership/walks.ts'
@@ -120,7 +120,7 @@ describe('an entry that vanished between its listing and its inspection', () => 
     const { readEntries } = volume.host.inodes
     volume.host.inodes.readEntries = (handle) => {
       const bytes = readEntries(handle)
-      for (const entries = new Dirents(bytes); entries.next(); ) {
+      for (const entries = new DirentIterator(bytes); entries.next(); ) {
         if (Buffer.from(entries.name).toString() !== 'plain') continue
         bytes[entries.place + 18] = type
         volume.fs.rmSync(`${volume.directory}/plain`)

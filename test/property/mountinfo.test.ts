@@ -4,7 +4,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Handle } from '../../src/kernel/host.ts'
 import { linuxHost } from '../../src/kernel/linux/index.ts'
 import { parseKubeletSubPaths } from '../../src/kernel/mount-table/kubelet-volume.ts'
-import { parseMountinfo, selectLayers } from '../../src/kernel/mount-table/mountinfo.ts'
+import { parseMountinfo, selectMountLayers } from '../../src/kernel/mount-table/mountinfo.ts'
 import { createLocationFinder } from '../../src/kernel/mount-table/tree-location.ts'
 import { onKernelStages } from '../helpers/stage.ts'
 import { corpus } from './corpus.ts'
@@ -24,7 +24,7 @@ function expectPromises(text: string): void {
   }
   const locationOf = createLocationFinder(text)
   for (const { mountPoint } of [...rows, { mountPoint: '/nowhere/a' }]) {
-    const layers = selectLayers(rows, mountPoint)
+    const layers = selectMountLayers(rows, mountPoint)
     expect(layers.every((layer) => layer.mountPoint === mountPoint)).toBe(true)
     const place = locationOf(mountPoint)
     if (place) expect(rows.map(({ device }) => device)).toContain(place.device)
@@ -90,7 +90,7 @@ onKernelStages('mount points in the mount table', (open) => {
           expect(row?.mountPoint).toBe(path)
           // Valid UTF-8: what it reads as leads there.
           if (!path.includes('\ufffd')) expect(fs.statSync(path).dev).toBe(Number(inodes.stat(tree).device))
-          expect(selectLayers(parseMountinfo(mounts.table()), path)).toContainEqual(row)
+          expect(selectMountLayers(parseMountinfo(mounts.table()), path)).toContainEqual(row)
         } finally {
           inodes.close(target)
           if (tree !== undefined) {

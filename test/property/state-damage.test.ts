@@ -3,7 +3,7 @@ import { dirname } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { Refusal } from '../../src/errors/refusal.ts'
-import { errorCode } from '../../src/kernel/host.ts'
+import { getErrno } from '../../src/kernel/host.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 import { listTree, makeTree } from '../helpers/tree.ts'
 import { type Damage, damaged, damages } from './damage.ts'
@@ -107,7 +107,7 @@ async function outcome(work: () => Promise<void>): Promise<boolean> {
     await work()
     return true
   } catch (error) {
-    if (!(error instanceof Refusal) && errorCode(error) === undefined) throw error
+    if (!(error instanceof Refusal) && getErrno(error) === undefined) throw error
     expect((error as Error).message).toMatch(/.{15}/)
     return false
   }

@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { beforeEach, expect, it, onTestFinished } from 'vitest'
-import { errorCode, type Handle } from '../../src/kernel/host.ts'
+import { getErrno, type Handle } from '../../src/kernel/host.ts'
 import { linuxHost } from '../../src/kernel/linux/index.ts'
-import { readLayers } from '../../src/kernel/mount-table/mountinfo.ts'
+import { readMountLayers } from '../../src/kernel/mount-table/mountinfo.ts'
 import { write } from '../helpers/atomic-writer.ts'
 import { createRuntimeBind } from '../helpers/runtime-bind.ts'
 import { onKernelStages, type Stage } from '../helpers/stage.ts'
@@ -26,7 +26,7 @@ onKernelStages('a bind mount whose source an atomic update has deleted', (open) 
     })
   })
 
-  const row = (path: string) => readLayers(linuxHost, path).at(-1)
+  const row = (path: string) => readMountLayers(linuxHost, path).at(-1)
   const isMounted = (path: string) => row(path) !== undefined
 
   for (const [what, path] of [
@@ -107,6 +107,6 @@ function codeOf(work: () => unknown): string | undefined {
     work()
     return 'ok'
   } catch (error) {
-    return errorCode(error)
+    return getErrno(error)
   }
 }

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { Unmappable } from '../../src/fsgroup/map-group.ts'
-import { createSwapMap } from '../../src/kernel/id-map.ts'
+import { createGroupSwapMap } from '../../src/kernel/id-map.ts'
 import { openUserNamespace } from '../../src/kernel/linux/mounts.ts'
 import { compile } from '../race/compile.ts'
 import { cannotRun, mountMapped, mountNew, scratch, withMapped } from './mapped-volume.ts'
@@ -110,7 +110,7 @@ describe.skipIf(skipped !== '')(`an idmapped mount leaves${skipped}`, () => {
 
 /** unshare(1) cannot map all. */
 function inNamespaceOfAllIds(): string[] {
-  const namespace = openUserNamespace(createSwapMap(1, 2))
+  const namespace = openUserNamespace(createGroupSwapMap(1, 2))
   onTestFinished(() => fs.closeSync(namespace))
   return ['nsenter', `--user=/proc/${process.pid}/fd/${namespace}`]
 }

@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { beforeEach, expect, it, onTestFinished } from 'vitest'
-import type { Handle, Host, Mounts } from '../../src/kernel/host.ts'
+import type { Handle, Host, MountOperations } from '../../src/kernel/host.ts'
 import { linuxHost } from '../../src/kernel/linux/index.ts'
-import { readLayers } from '../../src/kernel/mount-table/mountinfo.ts'
+import { readMountLayers } from '../../src/kernel/mount-table/mountinfo.ts'
 import { healSubPaths, listSubPathDirectories, type SubPathFinding } from '../../src/repair/sub-paths.ts'
 import { write } from '../helpers/atomic-writer.ts'
 import { createKubeletPod, type KubeletPod, unmountBelow } from '../helpers/kubelet-pod.ts'
@@ -34,7 +34,7 @@ onKernelStages("kubelet's subPath binds after an atomic update", (open) => {
 
   const heal = (options = { dryRun: false }, host: Host = linuxHost): SubPathFinding[] =>
     healSubPaths({ host, config: stage.config, note: () => {}, warn: () => {} }, pod.kubeletDir, options)
-  const layers = (path: string) => readLayers(linuxHost, path)
+  const layers = (path: string) => readMountLayers(linuxHost, path)
   const read = (path: string) => fs.readFileSync(path, 'utf8')
 
   /** A volume of one configuration, and binds of it; then the other configuration. */
@@ -215,7 +215,7 @@ onKernelStages("kubelet's subPath binds after an atomic update", (open) => {
     execFileSync('mount', ['--make-rshared', stage.top])
     const { bind } = flipped('configmap', 'disk', ['config'])
     const beneath: boolean[] = []
-    const mounts: Mounts = {
+    const mounts: MountOperations = {
       ...linuxHost.mounts,
       attachBeneath: (tree, target) => {
         const done = linuxHost.mounts.attachBeneath(tree, target)

@@ -5,7 +5,7 @@ import { onTestFinished } from 'vitest'
 import { DEFAULT_CONFIG } from '../../src/config/defaults.ts'
 import { mapIds } from '../../src/fsgroup/map-group.ts'
 import type { Handle } from '../../src/kernel/host.ts'
-import { createSwapMap } from '../../src/kernel/id-map.ts'
+import { createGroupSwapMap } from '../../src/kernel/id-map.ts'
 import { linuxHost } from '../../src/kernel/linux/index.ts'
 import type { Session } from '../../src/state/session.ts'
 import { cannotMountWith } from '../helpers/needs.ts'
@@ -82,7 +82,7 @@ export function withMapped(source: string, from: number, to: number, use: (tree:
   const tree = mounts.cloneTree(opened)
   try {
     mounts.setFlags(tree, { set: 0, clear: 0 })
-    mapIds(session, tree, opened, createSwapMap(from, to))
+    mapIds(session, tree, opened, createGroupSwapMap(from, to))
     use(tree)
   } finally {
     inodes.close(tree)

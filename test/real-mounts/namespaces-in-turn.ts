@@ -1,7 +1,7 @@
 import { closeSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { errorCode } from '../../src/kernel/host.ts'
-import { createSwapMap } from '../../src/kernel/id-map.ts'
+import { getErrno } from '../../src/kernel/host.ts'
+import { createGroupSwapMap } from '../../src/kernel/id-map.ts'
 import { openUserNamespace } from '../../src/kernel/linux/mounts.ts'
 
 // In a process of its own: makes user namespaces one after the other. The kernel frees them a moment after their last use,
@@ -11,10 +11,10 @@ const PATIENCE = 2000
 let made = 0
 for (let tries = 0; made < wanted && tries < PATIENCE; tries++) {
   try {
-    closeSync(openUserNamespace(createSwapMap(1, 2)))
+    closeSync(openUserNamespace(createGroupSwapMap(1, 2)))
     made++
   } catch (error) {
-    if (errorCode(error) !== 'ENOSPC') throw error
+    if (getErrno(error) !== 'ENOSPC') throw error
     await sleep(5)
   }
 }

@@ -3,7 +3,7 @@ import * as fs from 'node:fs'
 import { dirname } from 'node:path'
 import { beforeEach, expect, it, onTestFinished } from 'vitest'
 import { readRequest } from '../../src/config/request.ts'
-import { readLayers } from '../../src/kernel/mount-table/mountinfo.ts'
+import { readMountLayers } from '../../src/kernel/mount-table/mountinfo.ts'
 import { mount } from '../../src/mount/mount.ts'
 import { healSubPaths, listSubPathDirectories } from '../../src/repair/sub-paths.ts'
 import { volumeKindLookup } from '../../src/volume/index.ts'
@@ -29,7 +29,7 @@ onKernelStages("a container's subPath of modekeep's own volume after an atomic u
 
   const heal = (dryRun = false) => healSubPaths(stage.session(), undefined, { dryRun })
   const read = (path: string) => fs.readFileSync(path, 'utf8')
-  const rootOf = (path: string) => readLayers(stage.host, path).map(({ root }) => root)
+  const rootOf = (path: string) => readMountLayers(stage.host, path).map(({ root }) => root)
 
   async function mountVolume(more: Record<string, string> = {}, end = 'modekeep~fs/v'): Promise<string> {
     const directory = `${stage.top}/pods/a/volumes/${end}`
@@ -86,7 +86,7 @@ onKernelStages("a container's subPath of modekeep's own volume after an atomic u
       expect(heal()).toEqual(found)
       expect([read(file), read(`${above}/config`), read(inner), read(`${whole}/config`)]).toEqual(Array(4).fill('two'))
       for (const path of binds) {
-        expect(readLayers(stage.host, path)).toMatchObject([{ options: expect.arrayContaining(['ro', 'nosuid']) }])
+        expect(readMountLayers(stage.host, path)).toMatchObject([{ options: expect.arrayContaining(['ro', 'nosuid']) }])
       }
       expect(toBind(file, `${stage.top}/file`)).toBe('ok')
       expect(heal()).toEqual([])

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import * as fs from 'node:fs'
 import { onTestFinished } from 'vitest'
-import { type MountRow, parseMountinfo, selectLayers } from '../../src/kernel/mount-table/mountinfo.ts'
+import { type MountRow, parseMountinfo, selectMountLayers } from '../../src/kernel/mount-table/mountinfo.ts'
 import { compile } from '../race/compile.ts'
 
 /** The file that a reader reads, of a source or of what is mounted. */
@@ -51,7 +51,7 @@ export class Reader {
 
   /** What is mounted at a directory in the reader's mount namespace. */
   layers(directory: string): MountRow[] {
-    return selectLayers(parseMountinfo(fs.readFileSync(`/proc/${this.#child.pid}/mountinfo`, 'utf8')), directory)
+    return selectMountLayers(parseMountinfo(fs.readFileSync(`/proc/${this.#child.pid}/mountinfo`, 'utf8')), directory)
   }
 
   /** @returns how often it looked */

@@ -1,5 +1,5 @@
 import { beforeEach, expect, it } from 'vitest'
-import { SOCKET } from '../../src/kernel/host.ts'
+import { SOCKET_TYPE } from '../../src/kernel/host.ts'
 import { collectGarbage } from '../../src/repair/garbage.ts'
 import { healMounts } from '../../src/repair/heal.ts'
 import { Kubelets } from '../../src/repair/kubelets.ts'
@@ -31,7 +31,8 @@ beforeEach(async () => {
   stage.host.files = {
     ...files,
     // memfs has no sockets, and no clock of the test's.
-    stat: (path) => (path === socket() ? { dev: 1, ino: 7, uid: 0, gid: 0, mode: SOCKET | 0o755 } : files.stat(path)),
+    stat: (path) =>
+      path === socket() ? { dev: 1, ino: 7, uid: 0, gid: 0, mode: SOCKET_TYPE | 0o755 } : files.stat(path),
     born: (path) => born[path] ?? files.born(path),
   }
   const { fs, top } = stage

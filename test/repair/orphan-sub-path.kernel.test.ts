@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { readSelectedStatus } from '../../src/cli/commands/status.ts'
 import { checkRecordedMounts } from '../../src/cli/doctor/records.ts'
 import { readRequest } from '../../src/config/request.ts'
-import { SOCKET } from '../../src/kernel/host.ts'
+import { SOCKET_TYPE } from '../../src/kernel/host.ts'
 import { mount } from '../../src/mount/mount.ts'
 import { unmount } from '../../src/mount/unmount.ts'
 import { collectGarbage } from '../../src/repair/garbage.ts'
@@ -35,7 +35,8 @@ describe.skipIf(!isRoot)(`the subPath binds of a volume (${isRoot ? 'as root' : 
     host.runningPods = () => new Set([PROXY])
     host.files = {
       ...files,
-      stat: (path) => (path === socket ? { dev: 1, ino: 7, uid: 0, gid: 0, mode: SOCKET | 0o755 } : files.stat(path)),
+      stat: (path) =>
+        path === socket ? { dev: 1, ino: 7, uid: 0, gid: 0, mode: SOCKET_TYPE | 0o755 } : files.stat(path),
       born: (path) => (path === socket ? Number.MAX_SAFE_INTEGER : files.born(path)),
     }
     fs.mkdirSync(`${top}/volumes/one/sub`, { recursive: true })

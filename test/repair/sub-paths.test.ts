@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { type Handle, type Host, SystemError } from '../../src/kernel/host.ts'
 import { type MountPoint, openMountPoint } from '../../src/kernel/mount-table/mount-point.ts'
-import { readLayers } from '../../src/kernel/mount-table/mountinfo.ts'
+import { readMountLayers } from '../../src/kernel/mount-table/mountinfo.ts'
 import { attachAt } from '../../src/mount/attach.ts'
 import { healSubPaths, listSubPathDirectories } from '../../src/repair/sub-paths.ts'
 import { tryAcquireNodeLock } from '../../src/state/locks.ts'
@@ -96,7 +96,7 @@ function heal(over: Partial<Host['mounts']> = {}, dryRun = false) {
 }
 
 const changes = () => world.actions.filter((action) => !/^(mkdir|write)\w* /.test(action))
-const shown = (path = point.path) => readLayers(stage.host, path).map(({ root }) => root.replace(VOLUME, ''))
+const shown = (path = point.path) => readMountLayers(stage.host, path).map(({ root }) => root.replace(VOLUME, ''))
 const OLD = `/${ONE}/config//deleted`
 const NEW = `/${TWO}/config`
 const found = (action: string, reason: string) => ({

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { parseSource } from '../../src/config/source.ts'
-import { createSwapMap } from '../../src/kernel/id-map.ts'
+import { createGroupSwapMap } from '../../src/kernel/id-map.ts'
 import { openMountPoint } from '../../src/kernel/mount-table/mount-point.ts'
 import { createPathLookups } from '../../src/kernel/mount-table/responsiveness.ts'
 import { attachAt } from '../../src/mount/attach.ts'
@@ -56,7 +56,7 @@ function mountAt(path: string, { isNew = false, mapped = false } = {}): void {
   const { inodes, mounts } = stage.host
   const opened = inodes.openLinkFree(SOURCE)
   const tree = isNew ? mounts.createTree('tmpfs', []) : mounts.cloneTree(opened)
-  if (mapped) mounts.mapIds(tree, createSwapMap(0, 2000))
+  if (mapped) mounts.mapIds(tree, createGroupSwapMap(0, 2000))
   const point = openMountPoint(stage.host, path) ?? expect.unreachable()
   attachAt(stage.host, point, tree)
   for (const handle of [opened, tree, point.parent]) inodes.close(handle)

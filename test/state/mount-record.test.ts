@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type MountRequest, toRecordedRequest } from '../../src/config/mount-request.ts'
 import { type Refusal, UnknownFormatRefusal } from '../../src/errors/refusal.ts'
-import { trustedFiles } from '../../src/kernel/trusted-files.ts'
+import { createTrustedFiles } from '../../src/kernel/trusted-files.ts'
 import {
   createMountRecord,
   listReadableMountRecords,
@@ -38,7 +38,7 @@ let top: string
 let store: Store
 beforeEach(() => {
   top = fs.mkdtempSync(`${tmpdir()}/modekeep-records-`)
-  store = { host: { ...memoryHost(new MemoryWorld()), files: trustedFiles(fs) }, config: { stateDir: top } }
+  store = { host: { ...memoryHost(new MemoryWorld()), files: createTrustedFiles(fs) }, config: { stateDir: top } }
 })
 afterEach(() => fs.rmSync(top, { recursive: true, force: true }))
 

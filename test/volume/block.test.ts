@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { DEFAULT_CONFIG } from '../../src/config/defaults.ts'
 import { readRequest } from '../../src/config/request.ts'
-import { type BlockDevices, type Handle, type Host, SystemError } from '../../src/kernel/host.ts'
+import { type BlockDeviceOperations, type Handle, type Host, SystemError } from '../../src/kernel/host.ts'
 import { diskKinds } from '../../src/volume/disk.ts'
 import { volumeKindLookup } from '../../src/volume/index.ts'
 import { memoryHost } from '../memory-host/index.ts'
@@ -16,7 +16,7 @@ function nodeWith(
   kernel: {
     createTree?: Host['mounts']['createTree']
     cloneTree?: Host['mounts']['cloneTree']
-  } & Partial<BlockDevices>,
+  } & Partial<BlockDeviceOperations>,
 ) {
   const world = new MemoryWorld()
   world.fs.mkdirSync('/var/lib/modekeep/volumes', { recursive: true })
@@ -24,7 +24,7 @@ function nodeWith(
   const host = memoryHost(world)
   const { createTree = host.mounts.createTree, cloneTree = host.mounts.cloneTree, ...more } = kernel
   const attachLoop = (image: Handle) => host.inodes.duplicate(image)
-  const known: BlockDevices = {
+  const known: BlockDeviceOperations = {
     ...host.blocks,
     attachLoop,
     nameOf: () => '/dev/loop9',

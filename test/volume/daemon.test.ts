@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { Daemon, Host } from '../../src/kernel/host.ts'
-import { type MountPoint, openMountPoint, statPoint } from '../../src/kernel/mount-table/mount-point.ts'
+import { type MountPoint, openMountPoint, statMountPointUnsynced } from '../../src/kernel/mount-table/mount-point.ts'
 import { attachAt } from '../../src/mount/attach.ts'
 import { type MountRecord, mountRecords } from '../../src/state/mount-record.ts'
 import type { Session } from '../../src/state/session.ts'
@@ -92,7 +92,7 @@ describe('a mount of a daemon or a server', () => {
   const world = () => stage.world ?? expect.unreachable()
   function mountTree(): string {
     attachAt(stage.host, point, stage.host.mounts.createTree('fuse', []))
-    const there = statPoint(stage.host, point)
+    const there = statMountPointUnsynced(stage.host, point)
     return typeof there === 'object' ? String(there.mountId) : expect.unreachable()
   }
   const record = (mountId: string, over: Partial<MountRecord> = {}): MountRecord => ({
@@ -199,7 +199,9 @@ describe('a mount of a daemon or a server', () => {
   it('is not queried while its daemon lives, and is once the daemon has ended', async () => {
     const there = record(mountTree())
     const living = served({ daemon: STOPPED })
-    expect(await statServedMount(living.session, point, there)).toEqual({ stat: statPoint(stage.host, point) })
+    expect(await statServedMount(living.session, point, there)).toEqual({
+      stat: statMountPointUnsynced(stage.host, point),
+    })
     expect([living.looked, living.asked]).toEqual([[], []])
     const ended = served()
     await statServedMount(ended.session, point, there)
@@ -211,7 +213,7 @@ describe('a mount of a daemon or a server', () => {
     const { session, looked } = served({ answers: false })
     const healthUnknownReason = 'health unknown: the server does not respond'
     expect(await statServedMount(session, point, there)).toEqual({
-      stat: statPoint(stage.host, point),
+      stat: statMountPointUnsynced(stage.host, point),
       healthUnknownReason,
     })
     expect(looked).toEqual([])
@@ -277,7 +279,7 @@ describe('a mount of a daemon or a server', () => {
       world().actions.length = 0
       attachGuardMount(host, point)
       expect(changes()).toEqual(['create-tree tmpfs', 'set-flags 1 0', 'attach-beneath'])
-      expect(statPoint(host, point)).toMatchObject({ mountId: Number(mountId) })
+      expect(statMountPointUnsynced(host, point)).toMatchObject({ mountId: Number(mountId) })
       expect(stage.host.mounts.table().match(/modekeep~fs/g)).toHaveLength(2)
       world().actions.length = 0
       attachGuardMount(host, point)
@@ -295,7 +297,7 @@ describe('a mount of a daemon or a server', () => {
       const mountId = mountTree()
       const { mounts } = stage.host
       attachGuardMount({ ...stage.host, mounts: { ...mounts, attachBeneath: () => false } }, point)
-      expect(statPoint(stage.host, point)).toMatchObject({ mountId: Number(mountId) })
+      expect(statMountPointUnsynced(stage.host, point)).toMatchObject({ mountId: Number(mountId) })
       expect(stage.host.mounts.table().match(/modekeep~fs/g)).toHaveLength(1)
     })
   })

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { SECRET_FILE } from '../../src/kernel/helpers.ts'
+import { SECRET_FILE_PATH } from '../../src/kernel/helpers.ts'
 import { cifsKind, formatCifsCredentials } from '../../src/volume/cifs.ts'
 import { nfs4Kind } from '../../src/volume/nfs.ts'
 import { FakePrograms, readFailureMessage } from '../helper/fake-programs.ts'
@@ -39,7 +39,7 @@ describe.skipIf(noSamba !== '')(title('a share of a real samba', 'cifs', noSamba
       '-p',
       String(port),
       '-A',
-      SECRET_FILE,
+      SECRET_FILE_PATH,
       '//127.0.0.1/share',
       '-c',
       'mkdir made',

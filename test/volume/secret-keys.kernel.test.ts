@@ -4,8 +4,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { readSecrets, SECRET_PREFIX } from '../../src/config/json-options.ts'
 import { readRequest } from '../../src/config/request.ts'
 import type { Rule } from '../../src/config/rule.ts'
-import { linuxHelpers } from '../../src/kernel/linux/helpers.ts'
-import { SYSTEM_PATH } from '../../src/kernel/linux/programs.ts'
+import { createLinuxHelperRunner } from '../../src/kernel/linux/helpers.ts'
+import { SYSTEM_PROGRAM_DIRECTORIES } from '../../src/kernel/linux/programs.ts'
 import { mount } from '../../src/mount/mount.ts'
 import { unmount } from '../../src/mount/unmount.ts'
 import { mountRecords } from '../../src/state/mount-record.ts'
@@ -34,7 +34,7 @@ describe.skipIf(!isRoot)(title, () => {
     out = `${stage.top}/out`
     fs.mkdirSync(out)
     fs.writeFileSync(`${out}/s3fs`, PROGRAM.replace('OUT', out), { mode: 0o755 })
-    stage.host = { ...stage.host, helpers: linuxHelpers([out, ...SYSTEM_PATH], () => false) }
+    stage.host = { ...stage.host, helpers: createLinuxHelperRunner([out, ...SYSTEM_PROGRAM_DIRECTORIES], () => false) }
   })
   afterEach(async () => {
     for (const _ of stage.layers('a')) execFileSync('umount', ['-l', stage.podDirectory('a')])

@@ -3,7 +3,7 @@ import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { DEFAULT_CONFIG } from '../../src/config/defaults.ts'
-import { HELPER_MARK } from '../../src/kernel/helpers.ts'
+import { HELPER_MARK_VARIABLE } from '../../src/kernel/helpers.ts'
 import { linuxHost } from '../../src/kernel/linux/index.ts'
 import type { MountContext } from '../../src/volume/kind/kind.ts'
 import { mountOnStage, unmountStaleStages } from '../../src/volume/kind/staged.ts'
@@ -128,7 +128,7 @@ describe.skipIf(!isRoot)(addSkipReason('the mount of a helper program', cannotMo
     const place = `${top}/state/staging`
     fs.mkdirSync(place, { recursive: true })
     fs.writeFileSync(`${place}/ended.lock`, '')
-    const daemon = spawn('sleep', ['100'], { argv0: `${place}/ended/mount`, env: { [HELPER_MARK]: 'x' } })
+    const daemon = spawn('sleep', ['100'], { argv0: `${place}/ended/mount`, env: { [HELPER_MARK_VARIABLE]: 'x' } })
     await new Promise((done) => daemon.once('spawn', done))
     sweep()
     expect(fs.readdirSync(place)).toEqual([])

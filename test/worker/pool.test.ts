@@ -6,7 +6,7 @@ import {
   type CsiTaskProgress,
   LOST_CSI_TASK_OUTCOMES,
 } from '../../src/frontends/csi/worker-tasks.ts'
-import type { Worker, WorkerEvents } from '../../src/kernel/worker-process.ts'
+import type { WorkerEvents, WorkerProcess } from '../../src/kernel/worker-process.ts'
 import { WorkerPool } from '../../src/worker/pool.ts'
 
 const LIMITS = { maxQuick: 2, longAfterMs: 5000, maxPerKind: 4, maxPerNamespace: 4, minIdle: 0 }
@@ -24,7 +24,7 @@ beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
   workers = []
   pool = new WorkerPool(
-    (events): Worker<CsiTask> => {
+    (events): WorkerProcess<CsiTask> => {
       const fake: Fake = { ...events, jobs: [], killed: 0, closed: 0 }
       workers.push(fake)
       return {

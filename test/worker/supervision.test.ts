@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import type { Worker, WorkerEvents } from '../../src/kernel/worker-process.ts'
+import type { WorkerEvents, WorkerProcess } from '../../src/kernel/worker-process.ts'
 import { WorkerPool } from '../../src/worker/pool.ts'
 import type { WorkerSupervision } from '../../src/worker/supervision.ts'
 
@@ -32,7 +32,7 @@ const SUPERVISION: WorkerSupervision<Job, string> = {
 beforeEach(() => {
   vi.useFakeTimers()
   workers = []
-  const start = (events: WorkerEvents<string, number>): Worker<Job> => {
+  const start = (events: WorkerEvents<string, number>): WorkerProcess<Job> => {
     const fake: Fake = { ...events, pid: 100 + workers.length, jobs: [], isKilled: false }
     workers.push(fake)
     const kill = () => {

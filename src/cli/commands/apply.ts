@@ -7,7 +7,7 @@ import {
   refuseOwnFile,
   refuseSystemDirectory,
 } from '../../fsgroup/volume-by-hand.ts'
-import { deferClose } from '../../kernel/host.ts'
+import { deferHandleClose } from '../../kernel/host.ts'
 import { parseMountFlags } from '../../kernel/mount-table/mount-flags.ts'
 import { createWalkReport, type WalkReport } from '../../ownership/walk/report.ts'
 import type { Session } from '../../state/session.ts'
@@ -50,7 +50,7 @@ export async function applyGroupToDirectory(
   const { verb, directory, fsGroup } = command
   const { inodes } = session.host
   const opened = await openByHand(session, directory, parseMountFlags([], false))
-  using _ = deferClose(inodes, opened.tree)
+  using _ = deferHandleClose(inodes, opened.tree)
   refuseKernelFileSystem(opened)
   refuseSystemDirectory(session.host, directory, command.isSure)
   refuseOwnFile(opened, command.isSure)

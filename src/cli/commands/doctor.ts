@@ -1,5 +1,5 @@
 import { formatError } from '../../errors/refusal.ts'
-import type { Diagnosis } from '../../kernel/linux/diagnosis.ts'
+import type { NodeDiagnosis } from '../../kernel/linux/diagnosis.ts'
 import type { Session } from '../../state/session.ts'
 import { type ConfigurationFile, checkConfiguration } from '../doctor/configuration.ts'
 import { type CheckResult, createFaultResult } from '../doctor/findings.ts'
@@ -70,7 +70,7 @@ function formatDoctorFinding({ level, text, remedy }: DoctorFinding): OutputLine
 
 /** Input of doctor in addition to the session. */
 export interface DoctorContext {
-  diagnosis: Diagnosis
+  diagnosis: NodeDiagnosis
   configuration: ConfigurationFile
   /** This program's own file; undefined if it runs from its sources. */
   executable: string | undefined

@@ -3,7 +3,7 @@ import type { NodeConfig } from '../../config/defaults.ts'
 import { formatReasonWithCode } from '../../errors/fault.ts'
 import { formatError, quoteValue, Refusal } from '../../errors/refusal.ts'
 import { createLocalPathCheck } from '../../kernel/mount-table/responsiveness.ts'
-import { succeeds } from '../../kernel/system-error.ts'
+import { hasCallSucceeded } from '../../kernel/system-error.ts'
 import { createCallLog } from '../../log/call-log.ts'
 import { appendLogLine } from '../../log/log-file.ts'
 import { healMounts } from '../../repair/heal.ts'
@@ -133,7 +133,7 @@ async function healOnce(
 ): Promise<HealDocument> {
   refuseOtherNamespace(session)
   const { inodes } = session.host
-  const isThere = (path: string) => succeeds(() => inodes.close(inodes.openTrusted(path)))
+  const isThere = (path: string) => hasCallSucceeded(() => inodes.close(inodes.openTrusted(path)))
   // A watch may begin before kubelet.
   if (kubelet !== undefined && !isWatching && !isThere(kubelet)) {
     throw Refusal.of(

@@ -1,5 +1,5 @@
 import { quoteValue, Refusal } from '../../errors/refusal.ts'
-import { deferClose, errorCode, FILE_TYPE, REGULAR } from '../../kernel/host.ts'
+import { deferHandleClose, FILE_TYPE_MASK, getErrno, REGULAR_FILE_TYPE } from '../../kernel/host.ts'
 import { createPathLookups } from '../../kernel/mount-table/responsiveness.ts'
 import { FileError } from '../../kernel/system-error.ts'
 import type { JournalSnapshot } from '../../ownership/journal/copy.ts'
@@ -82,7 +82,7 @@ function assertExportOutput({ host }: Session, file: string, isForced: boolean, 
   }
   const existing = host.files.stat(file)
   if (existing === undefined) return
-  if ((existing.mode & FILE_TYPE) !== REGULAR)
+  if ((existing.mode & FILE_TYPE_MASK) !== REGULAR_FILE_TYPE)
     throw Refusal.of('command', `${quoteValue(file)} is no regular file`, 'name another, or write to stdout')
   if (!isForced)
     throw Refusal.of('command', `${quoteValue(file)} is there already`, 'name another file, or replace it with --force')
@@ -92,7 +92,7 @@ function assertExportOutput({ host }: Session, file: string, isForced: boolean, 
 async function findRecordedVolume(session: Session, directory: string): Promise<string> {
   const wanted = { ...DIRECTORY_REQUIREMENT, what: 'directory' }
   const { handle } = await openNodeSourceBy(createPathLookups(session), session.host, directory, wanted)
-  using _ = deferClose(session.host.inodes, handle)
+  using _ = deferHandleClose(session.host.inodes, handle)
   const volumes = listVolumeIdentitiesAt(session, directory, handle)
   const volume = volumes.find((name) => volumeRecords.has(session, name) || hasVolumeJournal(session, name))
   if (volume !== undefined) return volume
@@ -126,7 +126,7 @@ function openVolumeJournalSnapshot(session: Session, volume: string): VolumeJour
 }
 
 function throwStdoutError(error: unknown): never {
-  const code = errorCode(error)
+  const code = getErrno(error)
   throw code === undefined ? error : new FileError('write to', 'stdout', code, error as Error)
 }
 

@@ -1,7 +1,7 @@
 import { normalize } from 'node:path'
 import { createFault, type Fault, renderFault } from '../../errors/fault.ts'
 import { quoteValue, Refusal } from '../../errors/refusal.ts'
-import { deferClose, errorCode } from '../../kernel/host.ts'
+import { deferHandleClose, getErrno } from '../../kernel/host.ts'
 import {
   createPathLookups,
   createUnresponsiveRefusal,
@@ -127,7 +127,7 @@ async function identifyVolumeDisk(
   const { host } = session
   const wanted = { ...DIRECTORY_REQUIREMENT, what: 'directory' }
   const { handle } = await openNodeSourceBy(createPathLookups(session), host, directory, wanted)
-  using _ = deferClose(host.inodes, handle)
+  using _ = deferHandleClose(host.inodes, handle)
   const volumes = listVolumeIdentitiesAt(session, directory, handle)
   if (volumes.includes(header.volume)) return readBackingDisk(session, handle)
   throw Refusal.of(
@@ -173,10 +173,10 @@ async function describeFormerVolumePath(
   if (await lookups.isUnresponsive(source)) return ` (it was ${quoteValue(source)}, which does not respond here)`
   try {
     const { handle } = await openNodeSourceBy(lookups, session.host, source)
-    using _ = deferClose(session.host.inodes, handle)
+    using _ = deferHandleClose(session.host.inodes, handle)
     return ` (it was ${quoteValue(source)}, which is volume ${listVolumeIdentitiesAt(session, source, handle)[0]} here)`
   } catch (error) {
-    if (error instanceof Refusal || errorCode(error) !== undefined)
+    if (error instanceof Refusal || getErrno(error) !== undefined)
       return ` (it was ${quoteValue(source)}, which is no directory here)`
     throw error
   }

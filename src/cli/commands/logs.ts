@@ -1,8 +1,8 @@
 import type * as NodeFs from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
 import { formatError, Refusal } from '../../errors/refusal.ts'
-import { openToRead } from '../../kernel/read-file.ts'
-import { isRefusedPath } from '../../kernel/write-file.ts'
+import { openFileToRead } from '../../kernel/read-file.ts'
+import { isPathRefusal } from '../../kernel/write-file.ts'
 import { isLogEntry, type LogEntry, parseLogEntry } from '../../log/log-entry.ts'
 import { listLogFiles } from '../../log/log-file.ts'
 import { createLogReader } from '../../log/log-reader.ts'
@@ -139,9 +139,9 @@ export async function readNodeLog(
 /** @throws {Refusal} if the log's path is a link or not a regular file, which modekeep neither reads nor writes */
 function refuseForeignLog(fs: typeof NodeFs, file: string): void {
   try {
-    openToRead(fs, file)[Symbol.dispose]()
+    openFileToRead(fs, file)[Symbol.dispose]()
   } catch (error) {
-    if (!isRefusedPath(error)) return
+    if (!isPathRefusal(error)) return
     throw Refusal.of(
       'command',
       `${formatError(error)}: this is not modekeep's log`,

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { quoteValue, Refusal } from '../../errors/refusal.ts'
-import { deferClose, errorCode } from '../../kernel/host.ts'
+import { deferHandleClose, getErrno } from '../../kernel/host.ts'
 import { createPathLookups } from '../../kernel/mount-table/responsiveness.ts'
 import { listReadableMountRecords } from '../../state/mount-record.ts'
 import { listVolumesWithRecords, type Store } from '../../state/record-directories.ts'
@@ -76,12 +76,12 @@ export async function resolveTargetOperand(session: Session, target: TargetOpera
 async function isExistingPath(session: Session, path: string): Promise<boolean> {
   try {
     const handle = await createPathLookups(session).open(path)
-    using _ = deferClose(session.host.inodes, handle)
+    using _ = deferHandleClose(session.host.inodes, handle)
     // A path whose lookup is unresponsive does not count, as nothing could be restored there.
     return handle !== undefined
   } catch (error) {
-    if (errorCode(error) === undefined) throw error
-    return errorCode(error) !== 'ENOENT'
+    if (getErrno(error) === undefined) throw error
+    return getErrno(error) !== 'ENOENT'
   }
 }
 

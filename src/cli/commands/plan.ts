@@ -7,7 +7,7 @@ import {
   refuseOwnFile,
   refuseSystemDirectory,
 } from '../../fsgroup/volume-by-hand.ts'
-import { deferClose } from '../../kernel/host.ts'
+import { deferHandleClose } from '../../kernel/host.ts'
 import { parseMountFlags } from '../../kernel/mount-table/mount-flags.ts'
 import { createWalkReport, type WalkReport } from '../../ownership/walk/report.ts'
 import type { Session } from '../../state/session.ts'
@@ -99,7 +99,7 @@ export async function planGroupChange(session: Session, command: ApplyGroupComma
   const { verb, directory, fsGroup } = command
   const { inodes } = session.host
   const opened = await openByHand(session, directory, parseMountFlags(['noatime'], true))
-  using _ = deferClose(inodes, opened.tree)
+  using _ = deferHandleClose(inodes, opened.tree)
   refuseKernelFileSystem(opened)
   const { volume, tree } = opened
   const { groupId: group, access: groupAccess, changePolicy: policy } = fsGroup

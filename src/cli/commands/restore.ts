@@ -1,6 +1,6 @@
 import { catchRefusalMessage } from '../../errors/refusal.ts'
 import { type ByHandRestoreResult, openByHand, refuseRestore, restoreByHand } from '../../fsgroup/volume-by-hand.ts'
-import { deferClose } from '../../kernel/host.ts'
+import { deferHandleClose } from '../../kernel/host.ts'
 import { parseMountFlags } from '../../kernel/mount-table/mount-flags.ts'
 import { createWalkReport, type SkipReason, type WalkReport } from '../../ownership/walk/report.ts'
 import { findVolumePath } from '../../state/find-volume.ts'
@@ -106,7 +106,7 @@ export async function restoreRecordedOwnership(session: Session, command: Restor
   const opened = await openByHand(session, directory, flags, recordedVolume)
   const { inodes } = session.host
   const { volume, tree } = opened
-  using _ = deferClose(inodes, tree)
+  using _ = deferHandleClose(inodes, tree)
   const about = { verb, directory, volume, isDry, isForced }
   if (!isDry) {
     await announceInodeCount(session, opened)

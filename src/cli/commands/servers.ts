@@ -1,6 +1,6 @@
 import { quoteValue } from '../../errors/refusal.ts'
 import { MAX_SOCKET_NAME_BYTES } from '../../frontends/device-plugin/sockets.ts'
-import { CSI_DRIVER } from '../../kernel/mount-table/kubelet-volume.ts'
+import { CSI_DRIVER_NAME } from '../../kernel/mount-table/kubelet-volume.ts'
 import { MAX_SOCKET_PATH_BYTES } from '../../rpc/socket.ts'
 import { NRI_SOCKET_PATH } from '../../state/process-records.ts'
 import { readKubeletDirectory } from './operands.ts'
@@ -31,7 +31,7 @@ export const csiVerb = {
   ],
   options: {
     'kubelet-dir': "kubelet's --root-dir (default: /var/lib/kubelet)",
-    'driver-name': `the driver's name, in pods' volumes and the CSIDriver object (default: ${CSI_DRIVER})`,
+    'driver-name': `the driver's name, in pods' volumes and the CSIDriver object (default: ${CSI_DRIVER_NAME})`,
     'node-id': "what kubelet's CSINode object calls the node (default: its host name)",
     'api-server': 'where the API server is: the CSIDriver object is read there, which must say podInfoOnMount: true',
     'api-access': 'the directory with the files token and ca.crt of a service account that may read that object',
@@ -42,7 +42,7 @@ export const csiVerb = {
   read(args: VerbArguments) {
     const { given, refuse } = args
     const directory = readKubeletDirectory(args)
-    const name = given.get('driver-name') ?? CSI_DRIVER
+    const name = given.get('driver-name') ?? CSI_DRIVER_NAME
     refuseLongSocketDirectory(args, directory, measureLongestSocketPath(name))
     const [server, access] = [given.get('api-server'), given.get('api-access')]
     if ((server === undefined) !== (access === undefined)) {

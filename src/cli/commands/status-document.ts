@@ -1,5 +1,5 @@
 import type { FaultCode } from '../../errors/entries/index.ts'
-import { deferClose, errorCode } from '../../kernel/host.ts'
+import { deferHandleClose, getErrno } from '../../kernel/host.ts'
 import { createPathLookups, type PathLookups } from '../../kernel/mount-table/responsiveness.ts'
 import { healMounts, isOver } from '../../repair/heal.ts'
 import type { Finding } from '../../repair/state.ts'
@@ -218,10 +218,10 @@ async function isVolumeOnOtherDisk(
 ): Promise<boolean> {
   try {
     const handle = await lookups.open(directory)
-    using _ = deferClose(session.host.inodes, handle)
+    using _ = deferHandleClose(session.host.inodes, handle)
     return handle !== undefined && explainOtherDisk(session, volume, handle) !== undefined
   } catch (error) {
-    if (errorCode(error) === undefined) throw error
+    if (getErrno(error) === undefined) throw error
     return false
   }
 }

@@ -1,9 +1,9 @@
 import { dirname } from 'node:path'
 import { parseEntryDirectory } from '../../config/rule.ts'
 import { createFault, type Fault, renderFault } from '../../errors/fault.ts'
-import { errorCode, type Handle, type Host } from '../../kernel/host.ts'
-import { createSwapMap } from '../../kernel/id-map.ts'
-import { deferClose } from '../../kernel/inodes.ts'
+import { getErrno, type Handle, type Host } from '../../kernel/host.ts'
+import { createGroupSwapMap } from '../../kernel/id-map.ts'
+import { deferHandleClose } from '../../kernel/inodes.ts'
 import { parseMountinfo } from '../../kernel/mount-table/mountinfo.ts'
 import {
   createUnresponsiveCheck,
@@ -86,7 +86,7 @@ function hasSymlinkInPath({ inodes }: Host, path: string): boolean {
     inodes.close(inodes.openLinkFree(path))
     return false
   } catch (error) {
-    return errorCode(error) === 'ELOOP'
+    return getErrno(error) === 'ELOOP'
   }
 }
 
@@ -176,14 +176,14 @@ function* checkSetIdExposure(host: Host, source: string): Generator<CheckResult>
 /** Tries an id mapping on a detached clone of the directory's mount, as for a pod's volume. */
 function checkIdMappedMount({ inodes, mounts }: Host, source: string): CheckResult {
   const directory = inodes.openTrusted(source)
-  using _directory = deferClose(inodes, directory)
+  using _directory = deferHandleClose(inodes, directory)
   try {
     const tree = mounts.cloneTree(directory)
-    using _tree = deferClose(inodes, tree)
-    mounts.mapIds(tree, createSwapMap(0, 1))
+    using _tree = deferHandleClose(inodes, tree)
+    mounts.mapIds(tree, createGroupSwapMap(0, 1))
     return createOkResult(`${source} can be mounted, and its file system maps groups (ownership idmap)`)
   } catch (error) {
-    if (errorCode(error) === undefined) throw error
+    if (getErrno(error) === undefined) throw error
     return createOkResult(
       `${source} exists; its file system cannot map groups (ownership idmap is refused, auto walks)`,
     )

@@ -4,8 +4,8 @@ import { quoteValue, Refusal } from '../../errors/refusal.ts'
 import { explainRootOnlyDevice, FUSE_DEVICE_PATH } from '../../frontends/device-plugin/decide.ts'
 import { isDevicePluginSocketName } from '../../frontends/device-plugin/sockets.ts'
 import type { Host } from '../../kernel/host.ts'
-import type { Diagnosis, Feature, FeatureName } from '../../kernel/linux/diagnosis.ts'
-import type { SelfTest } from '../../kernel/linux/self-test.ts'
+import type { KernelFeature, KernelFeatureName, NodeDiagnosis } from '../../kernel/linux/diagnosis.ts'
+import type { SelfTestResult } from '../../kernel/linux/self-test.ts'
 import { listReadableMountRecords } from '../../state/mount-record.ts'
 import {
   explainInactivePlugin,
@@ -22,7 +22,7 @@ import { type CheckResult, createFaultResult, createOkResult, createWarningResul
 import { checkPathWriters, statPath } from './paths.ts'
 
 /** The first kernel release of each feature, and the consequence of its absence: a fault if it `isNeeded`. */
-const KERNEL_FEATURES: Readonly<Record<FeatureName, { since: string; without: string; isNeeded?: true }>> = {
+const KERNEL_FEATURES: Readonly<Record<KernelFeatureName, { since: string; without: string; isNeeded?: true }>> = {
   open_tree: { since: '5.2', without: 'no volume can be mounted', isNeeded: true },
   fsopen: { since: '5.2', without: 'no volume but bind can be mounted', isNeeded: true },
   mount_setattr: { since: '5.12', without: 'no volume can be mounted', isNeeded: true },
@@ -42,7 +42,7 @@ const KERNEL_FEATURES: Readonly<Record<FeatureName, { since: string; without: st
 }
 
 /** @param release of the running kernel, from uname(2): 6.18.1-2-amd64 */
-export function* checkKernel(features: readonly Feature[], release: string): Generator<CheckResult> {
+export function* checkKernel(features: readonly KernelFeature[], release: string): Generator<CheckResult> {
   const works = features.filter((feature) => feature.works).map(({ name }) => name)
   if (works.length > 0) yield createOkResult(`tried and working: ${works.join(', ')}`)
   for (const { name, detail, errno } of features.filter((feature) => !feature.works)) {
@@ -66,7 +66,7 @@ function isKernelSince(release: string, since: string): boolean {
 }
 
 /** Compares modekeep's system calls with Node's. On a difference modekeep must not change files of this node. */
-export function* checkSystemCalls(tests: readonly SelfTest[]): Generator<CheckResult> {
+export function* checkSystemCalls(tests: readonly SelfTestResult[]): Generator<CheckResult> {
   const agreed = tests.filter(({ difference }) => difference === '').map(({ name }) => name)
   if (agreed.length > 0) yield createOkResult(`they work as they should: ${agreed.join(', ')}`)
   for (const { name, difference } of tests) {
@@ -81,7 +81,7 @@ function listHelperPrograms(fsType: string): string[] {
 }
 
 /** Checks the helper programs of the types that the configuration allows. */
-export function* checkHelperPrograms({ findProgram }: Diagnosis, { allow }: NodeConfig): Generator<CheckResult> {
+export function* checkHelperPrograms({ findProgram }: NodeDiagnosis, { allow }: NodeConfig): Generator<CheckResult> {
   const fsTypes = new Set(allow.flatMap((rule) => rule.fsTypes ?? DEFAULT_FS_TYPES))
   const programs = new Set([...fsTypes].flatMap(listHelperPrograms))
   if (programs.size === 0)
@@ -101,7 +101,7 @@ export function* checkHelperPrograms({ findProgram }: Diagnosis, { allow }: Node
 /** @param executable this program's own file, compared with the installed one; undefined if it runs from its sources */
 export function* checkKubelets(
   host: Host,
-  diagnosis: Diagnosis,
+  diagnosis: NodeDiagnosis,
   executable: string | undefined,
 ): Generator<CheckResult> {
   const found = findKubelets(host.files)
@@ -126,7 +126,7 @@ export function* checkKubelets(
 
 function checkInstalledDriver(
   host: Host,
-  { isSameFile }: Diagnosis,
+  { isSameFile }: NodeDiagnosis,
   driver: string,
   install: string,
   executable?: string,
@@ -162,7 +162,7 @@ const ENABLE_NRI_REMEDY =
   'enable NRI in its configuration and restart it: containerd before 2.0 has [plugins."io.containerd.nri.v1.nri"] with disable = true, ' +
   'CRI-O enable_nri in [crio.nri] (docs/any-volume.md)'
 
-type SocketDiagnosis = Pick<Diagnosis, 'isListening'>
+type SocketDiagnosis = Pick<NodeDiagnosis, 'isListening'>
 
 /** Checks the runtime's NRI socket, modekeep's plugin, and containers without their requested group. */
 export function* checkContainerRuntime(store: Store, diagnosis: SocketDiagnosis): Generator<CheckResult> {

@@ -1,8 +1,8 @@
 import { basename, dirname, join } from 'node:path'
 import type { NodeConfig } from '../../config/defaults.ts'
-import { FILE_TYPE, type Host, isDirectory, type Stat, SYMLINK } from '../../kernel/host.ts'
-import { deferClose } from '../../kernel/inodes.ts'
-import type { Diagnosis } from '../../kernel/linux/diagnosis.ts'
+import { FILE_TYPE_MASK, type Host, isDirectory, type Stat, SYMLINK_TYPE } from '../../kernel/host.ts'
+import { deferHandleClose } from '../../kernel/inodes.ts'
+import type { NodeDiagnosis } from '../../kernel/linux/diagnosis.ts'
 import { tolerateSystemErrors } from '../../kernel/system-error.ts'
 import { type CheckResult, createFaultResult, createOkResult, createWarningResult } from './findings.ts'
 
@@ -22,7 +22,7 @@ const MIN_FREE_INODES = 10
 export function statPath({ inodes }: Pick<Host, 'inodes'>, path: string): Stat | undefined {
   return tolerateSystemErrors(() => {
     const parent = inodes.openTrusted(dirname(path))
-    using _ = deferClose(inodes, parent)
+    using _ = deferHandleClose(inodes, parent)
     return inodes.statMountPoint(parent, Buffer.from(basename(path) || '.'))
   })
 }
@@ -63,7 +63,7 @@ export function checkPathWriters(host: Host, what: string, path: string): CheckR
 function resolvePathLinks({ inodes }: Pick<Host, 'inodes'>, path: string): string {
   const whole = tolerateSystemErrors(() => inodes.openTrusted(path))
   const directory = whole ?? inodes.openTrusted(dirname(path))
-  using _ = deferClose(inodes, directory)
+  using _ = deferHandleClose(inodes, directory)
   const real = inodes.pathOf(directory)
   return whole === undefined ? join(real, basename(path)) : real
 }
@@ -72,7 +72,7 @@ function resolvePathLinks({ inodes }: Pick<Host, 'inodes'>, path: string): strin
 function isWritableByOthers(stat: Stat, isLast: boolean): boolean {
   if (stat.uid !== 0 && stat.uid !== process.geteuid?.()) return true
   // A link's own permissions have no effect.
-  if ((stat.mode & FILE_TYPE) === SYMLINK) return false
+  if ((stat.mode & FILE_TYPE_MASK) === SYMLINK_TYPE) return false
   const writes = (stat.mode & OTHERS_WRITE_BIT) !== 0 || ((stat.mode & GROUP_WRITE_BIT) !== 0 && stat.gid !== 0)
   return writes && (isLast || !isDirectory(stat) || (stat.mode & STICKY_BIT) === 0)
 }
@@ -94,7 +94,7 @@ export function* checkPathPermissions(host: Host, config: NodeConfig, configFile
 }
 
 /** Checks free space. On a full disk walks stop before they change anything, and restores stay pending. */
-export function* checkFreeSpace(host: Host, { space }: Diagnosis, stateDir: string): Generator<CheckResult> {
+export function* checkFreeSpace(host: Host, { space }: NodeDiagnosis, stateDir: string): Generator<CheckResult> {
   let place = stateDir
   while (place !== '/' && statPath(host, place) === undefined) place = dirname(place)
   if (isPathReadOnly(host, place)) {
@@ -118,6 +118,6 @@ export function* checkFreeSpace(host: Host, { space }: Diagnosis, stateDir: stri
 
 function isPathReadOnly({ inodes }: Host, path: string): boolean {
   const directory = inodes.openTrusted(path)
-  using _ = deferClose(inodes, directory)
+  using _ = deferHandleClose(inodes, directory)
   return inodes.isReadOnly(directory)
 }

@@ -8,7 +8,7 @@ import {
   type SystemGroupRule,
 } from '../../config/rule.ts'
 import { quoteValue } from '../../errors/refusal.ts'
-import { FLAGS } from '../../kernel/mount-table/mount-flags.ts'
+import { MOUNT_OPTIONS_BY_NAME } from '../../kernel/mount-table/mount-flags.ts'
 import { volumeKindLookup } from '../../volume/index.ts'
 import { isOptionTaken, parseOptionName } from '../../volume/kind/options.ts'
 import { type CheckResult, createFaultResult, createOkResult, createWarningResult } from './findings.ts'
@@ -90,7 +90,9 @@ function* checkRuleOptions({ fsTypes = DEFAULT_FS_TYPES, mountOptions = [] }: Ru
   if (knownKinds.length === 0 || knownKinds.some(({ takesAny }) => takesAny)) return
   const names = knownKinds.map(({ name }) => name).join(', ')
   const not = knownKinds.length === 1 ? `${names} does not take` : `none of ${names} takes`
-  const all = [...new Set([...FLAGS.keys(), ...knownKinds.flatMap((kind) => [...kind.optionRules().keys()])])]
+  const all = [
+    ...new Set([...MOUNT_OPTIONS_BY_NAME.keys(), ...knownKinds.flatMap((kind) => [...kind.optionRules().keys()])]),
+  ]
   for (const option of mountOptions) {
     const taken = knownKinds.map((kind) => isOptionTaken(kind.optionRules(), option))
     if (taken.includes(true)) continue

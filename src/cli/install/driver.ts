@@ -1,6 +1,6 @@
 import { dirname } from 'node:path'
-import { DIRECTORY, REGULAR } from '../../kernel/host.ts'
-import { succeeds } from '../../kernel/system-error.ts'
+import { DIRECTORY_TYPE, REGULAR_FILE_TYPE } from '../../kernel/host.ts'
+import { hasCallSucceeded } from '../../kernel/system-error.ts'
 import type { InstallCommand } from '../commands/install.ts'
 import {
   assertExecutableFormat,
@@ -39,9 +39,9 @@ export async function installDriver(site: InstallSite<InstallCommand>, executabl
     return stat?.mode === mode && stat.uid === 0 && stat.gid === 0
   }
   const isUpgrade = files.hasDirectory(driverDirectory)
-  const isDirectoryOurs = isOwnedByRoot(driverDirectory, DIRECTORY | 0o755)
+  const isDirectoryOurs = isOwnedByRoot(driverDirectory, DIRECTORY_TYPE | 0o755)
   // The checksum is compared last, because reading the file is slowest.
-  if (isDirectoryOurs && isOwnedByRoot(driver, REGULAR | 0o755) && files.sum(driver) === executable.sum) {
+  if (isDirectoryOurs && isOwnedByRoot(driver, REGULAR_FILE_TYPE | 0o755) && files.sum(driver) === executable.sum) {
     return report('unchanged', `${driver} has these bytes already`)
   }
   const form = isUpgrade ? `${driverDirectory}/.fs` : `${plugins}/.modekeep~fs`
@@ -85,7 +85,7 @@ export function linkOperatorCommand(site: InstallSite) {
     return warn(`${link} is not modekeep's: left alone, the operator's command is ${driver}`)
   }
   takeInstallStep(site, `link ${link} -> ${linkTarget}`, () => {
-    const isMade = succeeds(() => {
+    const isMade = hasCallSucceeded(() => {
       files.makeDirectory(dirname(link), 0o755)
       files.link(linkTarget, aside.link)
     })

@@ -1,13 +1,13 @@
 import { DEFAULT_CONFIG } from '../../config/defaults.ts'
 import { createFault } from '../../errors/fault.ts'
 import { Refusal } from '../../errors/refusal.ts'
-import type { Administration, NodeFiles } from '../../kernel/administration.ts'
+import type { NodeAdministration, NodeFiles } from '../../kernel/administration.ts'
 import type { Lock } from '../../kernel/host.ts'
 import type { InstallCommand, UninstallCommand } from '../commands/install.ts'
 
 /** One run of the installer. It throws a Refusal with the fault first, then the remedies. */
 export interface InstallerRun<Command = InstallCommand | UninstallCommand> {
-  admin: Administration
+  admin: NodeAdministration
   command: Command
   /** This program's own file; undefined if it runs from its sources. */
   executable: string | undefined

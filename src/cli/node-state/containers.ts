@@ -1,5 +1,5 @@
-import { findPodDirectory, hasUserNamespace } from '../../kernel/mount-table/kubelet-volume.ts'
-import { formatRestrictions, parseMountFlags } from '../../kernel/mount-table/mount-flags.ts'
+import { findPodDirectory, hasPodUserNamespace } from '../../kernel/mount-table/kubelet-volume.ts'
+import { formatMountRestrictions, parseMountFlags } from '../../kernel/mount-table/mount-flags.ts'
 import {
   type ContainerRecord,
   createContainerExistenceCheck,
@@ -136,8 +136,8 @@ export function findUnenforcedMountOptions(
   // Kubelet itself makes a read-only volume read-only in the runtime's request.
   const { set } = parseMountFlags(request.mountOptions, false)
   const isSetByKubelet = (option: string) => option === 'ro' && request.readOnly
-  const options = formatRestrictions(set).filter(
+  const options = formatMountRestrictions(set).filter(
     (option) => PROTECTIVE_MOUNT_OPTIONS.includes(option) && !isSetByKubelet(option),
   )
-  return options.length === 0 || hasUserNamespace(host, directory) ? [] : options
+  return options.length === 0 || hasPodUserNamespace(host, directory) ? [] : options
 }

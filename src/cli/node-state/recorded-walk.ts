@@ -1,8 +1,8 @@
 import { catchRefusalMessage } from '../../errors/refusal.ts'
 import type { VolumeByHand } from '../../fsgroup/volume-by-hand.ts'
-import { TYPE_DIRECTORY } from '../../kernel/dirents.ts'
-import { deferClose, type Handle, type Inodes } from '../../kernel/host.ts'
-import { isLocalTree } from '../../kernel/mount-table/responsiveness.ts'
+import { DIRENT_TYPE_DIRECTORY } from '../../kernel/dirents.ts'
+import { deferHandleClose, type Handle, type Inodes } from '../../kernel/host.ts'
+import { isLocalMountTree } from '../../kernel/mount-table/responsiveness.ts'
 import type { Journal } from '../../ownership/journal/journal.ts'
 import { SELF_ENTRY_NAME } from '../../ownership/walk/entry.ts'
 import { type TreeVisitor, traverseTree } from '../../ownership/walk/traverse.ts'
@@ -48,7 +48,7 @@ export function readRunningWalk(session: Session, volume: string): WalkStatus | 
  */
 export async function announceInodeCount(session: Session, { tree, directory, volume }: VolumeByHand): Promise<void> {
   const { host, expect } = session
-  if (!expect || !isLocalTree(host, tree, directory)) return
+  if (!expect || !isLocalMountTree(host, tree, directory)) return
   if (!session.isolatesWalks) return expect(await countInodes(host.inodes, tree))
   const count = await runIsolatedWork<number>(session, {
     work: 'count',
@@ -75,7 +75,7 @@ export async function countInodes(inodes: Inodes, root: Handle): Promise<number>
   const visitor: TreeVisitor = {
     visitEntries(_frame, block) {
       while (block.next()) {
-        if (block.type === TYPE_DIRECTORY) return true
+        if (block.type === DIRENT_TYPE_DIRECTORY) return true
         counted++
       }
       return false
@@ -86,7 +86,7 @@ export async function countInodes(inodes: Inodes, root: Handle): Promise<number>
     skip() {},
   }
   const top = inodes.openDirectory(root, SELF_ENTRY_NAME)
-  using _ = deferClose(inodes, top)
+  using _ = deferHandleClose(inodes, top)
   let nextYield = YIELD_INTERVAL_INODES
   for (const _ of traverseTree(inodes, top, inodes.stat(top), visitor)) {
     if (counted < nextYield) continue

@@ -1,19 +1,19 @@
 import type { VolumeByHand } from '../../fsgroup/volume-by-hand.ts'
 import {
-  BLOCK_DEVICE,
-  CHARACTER_DEVICE,
-  DIRECTORY,
-  FIFO,
-  FILE_TYPE,
+  BLOCK_DEVICE_TYPE,
+  CHARACTER_DEVICE_TYPE,
+  DIRECTORY_TYPE,
+  FIFO_TYPE,
+  FILE_TYPE_MASK,
   type Handle,
   type Inodes,
   isDirectory,
-  REGULAR,
-  SOCKET,
+  REGULAR_FILE_TYPE,
+  SOCKET_TYPE,
   type Stat,
-  SYMLINK,
+  SYMLINK_TYPE,
 } from '../../kernel/host.ts'
-import { isLocalTree } from '../../kernel/mount-table/responsiveness.ts'
+import { isLocalMountTree } from '../../kernel/mount-table/responsiveness.ts'
 import { extractOwnership, isSameOwnership, type Ownership } from '../../ownership/inode/policy.ts'
 import type { Journal } from '../../ownership/journal/journal.ts'
 import { FirstLinkFilter } from '../../ownership/walk/hard-links.ts'
@@ -26,13 +26,13 @@ import { runIsolatedWork } from '../../worker/isolated.ts'
 import { openReadableJournal } from './recorded-walk.ts'
 
 const FILE_TYPE_NAMES = {
-  [REGULAR]: 'file',
-  [DIRECTORY]: 'directory',
-  [SYMLINK]: 'link',
-  [FIFO]: 'fifo',
-  [SOCKET]: 'socket',
-  [BLOCK_DEVICE]: 'block device',
-  [CHARACTER_DEVICE]: 'character device',
+  [REGULAR_FILE_TYPE]: 'file',
+  [DIRECTORY_TYPE]: 'directory',
+  [SYMLINK_TYPE]: 'link',
+  [FIFO_TYPE]: 'fifo',
+  [SOCKET_TYPE]: 'socket',
+  [BLOCK_DEVICE_TYPE]: 'block device',
+  [CHARACTER_DEVICE_TYPE]: 'character device',
 } as const
 
 /** The type of an inode, as documents name it. */
@@ -40,7 +40,7 @@ export type InodeType = (typeof FILE_TYPE_NAMES)[keyof typeof FILE_TYPE_NAMES]
 
 /** @param mode with its type bits */
 export function parseInodeType(mode: number): InodeType {
-  return FILE_TYPE_NAMES[(mode & FILE_TYPE) as keyof typeof FILE_TYPE_NAMES] ?? 'file'
+  return FILE_TYPE_NAMES[(mode & FILE_TYPE_MASK) as keyof typeof FILE_TYPE_NAMES] ?? 'file'
 }
 
 /** Counts of kubelet's own walk of the tree. Kubelet calls chown and chmod on each `touched` inode, so its ctime moves. */
@@ -85,7 +85,7 @@ export async function surveyVolume(
     work: 'survey',
     about,
     handle: tree,
-    patienceMs: isLocalTree(host, tree, directory) ? computeWalkSilenceLimitMs(session, volume) : undefined,
+    patienceMs: isLocalMountTree(host, tree, directory) ? computeWalkSilenceLimitMs(session, volume) : undefined,
     givenUp: (seconds, waiting, pid) => createGivenUpWalkFault(directory, seconds, pid, waiting),
   })
 }
@@ -150,7 +150,7 @@ const KUBELET_DIRECTORY_BITS = 0o2770
 /** Computes the result of kubelet's walk on an inode: chown, and chmod with more bits unless it is a link (volume_linux.go). */
 function computeKubeletOwnership(stat: Stat, group: number): Ownership {
   const { mode } = extractOwnership(stat)
-  if ((stat.mode & FILE_TYPE) === SYMLINK) return { gid: group, mode }
+  if ((stat.mode & FILE_TYPE_MASK) === SYMLINK_TYPE) return { gid: group, mode }
   return { gid: group, mode: mode | (isDirectory(stat) ? KUBELET_DIRECTORY_BITS : KUBELET_FILE_BITS) }
 }
 

@@ -1,5 +1,5 @@
 import { formatError, quoteValue, Refusal } from '../../errors/refusal.ts'
-import { readOwned } from '../../kernel/read-file.ts'
+import { readOwnedFile } from '../../kernel/read-file.ts'
 import type { LogEvent } from '../../log/call-log.ts'
 import { CsiCallFailure } from './worker-tasks.ts'
 
@@ -124,7 +124,7 @@ export function parsePodInfoOnMount(text: string, name: string): boolean {
 }
 
 function readServiceAccountFile(path: string): Buffer {
-  const bytes = readOwned(path)
+  const bytes = readOwnedFile(path)
   if (bytes === undefined)
     throw Refusal.of('csi-pod-info', `${path} does not exist`, `name the directory of a service account's files`)
   return bytes

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { formatFaultCode } from '../../errors/fault.ts'
-import { resolveWithin } from '../../kernel/waiting.ts'
+import { resolveWithinTimeout } from '../../kernel/waiting.ts'
 import type { WorkerPool } from '../../worker/pool.ts'
 import type { RunningTask } from '../../worker/schedule.ts'
 import {
@@ -100,7 +100,7 @@ export class VolumePublicationQueue {
   }
 
   #within<T>(promise: Promise<T>, until: number): Promise<T | undefined> {
-    return resolveWithin(Math.max(0, until - this.#now()), promise)
+    return resolveWithinTimeout(Math.max(0, until - this.#now()), promise)
   }
 
   #formatState({ kind, running: { progress, isWaiting }, startedAt }: TargetPathTask): string {

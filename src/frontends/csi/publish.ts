@@ -1,16 +1,21 @@
 import { dirname } from 'node:path'
 import { isSameMount, type MountRequest } from '../../config/mount-request.ts'
 import { quoteValue, Refusal } from '../../errors/refusal.ts'
-import { errorCode, type Host } from '../../kernel/host.ts'
-import { CSI_DRIVER, CSI_VOLUME_DATA, isCsiVolume, parseDriverName } from '../../kernel/mount-table/kubelet-volume.ts'
+import { getErrno, type Host } from '../../kernel/host.ts'
+import {
+  CSI_DRIVER_NAME,
+  CSI_VOLUME_DATA_FILE,
+  isCsiVolume,
+  parseCsiDriverName,
+} from '../../kernel/mount-table/kubelet-volume.ts'
 import {
   isMounted,
   type MountPoint,
   openMountPoint,
   resolveMountPointState,
-  statPoint,
+  statMountPointUnsynced,
 } from '../../kernel/mount-table/mount-point.ts'
-import { FileError, succeeds } from '../../kernel/system-error.ts'
+import { FileError, hasCallSucceeded } from '../../kernel/system-error.ts'
 import { CSI_WORKER_VERB } from '../../kernel/worker-process.ts'
 import { DIRECTORY_MODE } from '../../mount/attach.ts'
 import { mount } from '../../mount/mount.ts'
@@ -50,7 +55,7 @@ export async function publishVolume(session: Session, request: MountRequest): Pr
 function prepareTargetDirectory(session: Session, request: MountRequest, point: MountPoint): boolean {
   const { host } = session
   const record = mountRecords.readUnlessDamaged(session, point.path)
-  const stat = statPoint(host, point)
+  const stat = statMountPointUnsynced(host, point)
   if (stat === undefined) {
     writeTargetOrigin(session, point.path, 'made')
     // If there is a record, an interrupted call has removed the directory, and the mount creates it again.
@@ -78,7 +83,7 @@ function removeCreatedTargetDirectory(session: Session, directory: string): void
   using lock = tryLockTargetDirectory(session, point.path)
   // Another publication of the target uses the directory.
   if (lock === undefined || mountRecords.has(session, point.path)) return
-  succeeds(() => host.inodes.removeDirectory(point.parent, point.name))
+  hasCallSucceeded(() => host.inodes.removeDirectory(point.parent, point.name))
 }
 
 /** Returns an empty lock if the state directory is unusable, because no other call can publish then. */
@@ -104,7 +109,7 @@ interface TargetPublicationState {
  * @param driver the name of the driver that kubelet calls
  * @throws as `publishVolume`
  */
-export async function unpublishVolume(session: Session, directory: string, driver = CSI_DRIVER): Promise<void> {
+export async function unpublishVolume(session: Session, directory: string, driver = CSI_DRIVER_NAME): Promise<void> {
   endRunningPublication(session, directory)
   const { isPublished, isMade } = findTargetPublicationState(session, directory, driver)
   if (!isPublished) return session.note({ decision: 'nothing published' })
@@ -146,19 +151,19 @@ function findTargetPublicationState(session: Session, directory: string, driver:
   }
   // The records may be lost. Kubelet's note contains the driver of the volume.
   const isPublished = isOfKubelet && (readTargetDriverName(host, path) ?? driver) === driver
-  return { isPublished, isMade: point !== undefined && isMounted(statPoint(host, point)) }
+  return { isPublished, isMade: point !== undefined && isMounted(statMountPointUnsynced(host, point)) }
 }
 
 /** Reads the driver from kubelet's note of a CSI volume. */
 function readTargetDriverName({ files }: Host, path: string): string | undefined {
-  return parseDriverName(files.readForeign(`${dirname(path)}/${CSI_VOLUME_DATA}`) ?? '')
+  return parseCsiDriverName(files.readForeign(`${dirname(path)}/${CSI_VOLUME_DATA_FILE}`) ?? '')
 }
 
 function removeTargetDirectory({ inodes }: Host, point: MountPoint): void {
   try {
     inodes.removeDirectory(point.parent, point.name)
   } catch (error) {
-    const code = errorCode(error)
+    const code = getErrno(error)
     if (code === 'ENOENT') return
     if (code !== 'ENOTEMPTY' && code !== 'ENOTDIR') throw error
     throw createNonEmptyTargetRefusal(point)

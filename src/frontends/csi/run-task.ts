@@ -2,7 +2,7 @@ import { createMountRequest, findPodName } from '../../config/request.ts'
 import { formatSource } from '../../config/source.ts'
 import { CSI_FAULT_WORDS, renderFault } from '../../errors/fault.ts'
 import { Refusal } from '../../errors/refusal.ts'
-import { deferClose } from '../../kernel/host.ts'
+import { deferHandleClose } from '../../kernel/host.ts'
 import type { SpaceUsage } from '../../kernel/inodes.ts'
 import { type MountPoint, openMountPoint } from '../../kernel/mount-table/mount-point.ts'
 import { isLocalMount, RESPONSE_TIMEOUT_MS } from '../../kernel/mount-table/responsiveness.ts'
@@ -125,7 +125,7 @@ async function readVolumeSpaceUsage(
     (await daemons.answers(point.parent, point.name, RESPONSE_TIMEOUT_MS, `mount ${stat.mountId}`))
   if (!isResponsive) return undefined
   const root = inodes.openEntry(point.parent, point.name)
-  using _ = deferClose(inodes, root)
+  using _ = deferHandleClose(inodes, root)
   const { bytes, inodes: files } = inodes.space(root)
   return { bytes: formatSpaceUsage(bytes), inodes: formatSpaceUsage(files) }
 }

@@ -3,7 +3,7 @@ import { basename, dirname, join } from 'node:path'
 import { formatError, quoteValue, Refusal } from '../../errors/refusal.ts'
 import { nodeFs } from '../../kernel/path-handle.ts'
 import type { StartWorker } from '../../kernel/worker-process.ts'
-import { isRefusedPath, makeDirectories, openGuardedParent } from '../../kernel/write-file.ts'
+import { isPathRefusal, makeDirectories, openGuardedParentDirectory } from '../../kernel/write-file.ts'
 import type { LogEvent } from '../../log/call-log.ts'
 import { callGrpcMethodOnce } from '../../rpc/client.ts'
 import { createUnaryCallHandlers, type GrpcSocketServer, listenOnGrpcSocket } from '../../rpc/server.ts'
@@ -120,10 +120,10 @@ function makeSocketDirectories(root: string, directories: readonly string[]): vo
     let reason = ''
     try {
       makeDirectories(nodeFs, directory, SOCKET_DIRECTORY_MODE)
-      openGuardedParent(nodeFs, directory)[Symbol.dispose]()
+      openGuardedParentDirectory(nodeFs, directory)[Symbol.dispose]()
       if (statSocketPath(directory)?.isDirectory()) continue
     } catch (error) {
-      if (!isRefusedPath(error)) throw error
+      if (!isPathRefusal(error)) throw error
       reason = ` (${formatError(error)})`
     }
     throw Refusal.of(
@@ -136,7 +136,7 @@ function makeSocketDirectories(root: string, directories: readonly string[]): vo
 
 /** Removes the socket of a killed server. */
 async function removeStaleServerSocket(path: string): Promise<void> {
-  using parent = openGuardedParent(nodeFs, dirname(path))
+  using parent = openGuardedParentDirectory(nodeFs, dirname(path))
   if (await removeStaleSocket(parent, basename(path))) return
   throw Refusal.of(
     'server-directory',

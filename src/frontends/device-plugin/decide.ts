@@ -1,4 +1,4 @@
-import { type BackOff, computePauseMs } from '../../kernel/waiting.ts'
+import { type BackOffLimits, computeBackOffPauseMs } from '../../kernel/waiting.ts'
 
 /** State of the socket directory. A detached one was removed under a bind mount, and no file can be created in it. */
 export interface ObservedPluginSockets {
@@ -75,7 +75,7 @@ export function applyDevicePluginEvent(
   event: DevicePluginEvent,
   now: number,
   random: number,
-  backOff: BackOff,
+  backOff: BackOffLimits,
 ): DevicePluginState {
   switch (event.type) {
     case 'listening':
@@ -90,7 +90,7 @@ export function applyDevicePluginEvent(
       return { ...state, asking: undefined, registered: event.kubelet, unwatchedSince: now, failed: undefined }
     case 'failed': {
       const times = state.failed?.kubelet === event.kubelet ? state.failed.times + 1 : 1
-      const retryAt = now + computePauseMs(backOff, times, random)
+      const retryAt = now + computeBackOffPauseMs(backOff, times, random)
       return { ...state, asking: undefined, failed: { kubelet: event.kubelet, times, retryAt } }
     }
     case 'watchers':

@@ -3,7 +3,7 @@ import { basename, dirname, join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { formatError } from '../../errors/refusal.ts'
 import { DirectoryWatches } from '../../kernel/linux/watches.ts'
-import type { BackOff } from '../../kernel/waiting.ts'
+import type { BackOffLimits } from '../../kernel/waiting.ts'
 import type { LogEvent } from '../../log/call-log.ts'
 import {
   applyDevicePluginEvent,
@@ -21,7 +21,7 @@ import {
   removeStalePluginSockets,
 } from './sockets.ts'
 
-export interface DevicePluginTiming extends BackOff {
+export interface DevicePluginTiming extends BackOffLimits {
   /** Time limit for kubelet to watch the devices after it accepted a registration. */
   readonly graceMs: number
   /** Interval between checks of the device, and of the directory in case a change was missed. */

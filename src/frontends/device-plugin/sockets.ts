@@ -1,7 +1,7 @@
 import * as fs from 'node:fs'
 import { join } from 'node:path'
 import { nodeFs } from '../../kernel/path-handle.ts'
-import { openGuardedParent } from '../../kernel/write-file.ts'
+import { openGuardedParentDirectory } from '../../kernel/write-file.ts'
 import { removeStaleSocket, statSocketPath } from '../../rpc/socket.ts'
 import type { ObservedPluginSockets } from './decide.ts'
 
@@ -42,9 +42,9 @@ export function observePluginSockets(
   }
 }
 
-/** Removes sockets that killed plugins left. @returns their names @throws {SystemError} as `openGuardedParent` */
+/** Removes sockets that killed plugins left. @returns their names @throws {SystemError} as `openGuardedParentDirectory` */
 export async function removeStalePluginSockets(directory: string, nowMs: number): Promise<string[]> {
-  using parent = openGuardedParent(nodeFs, directory)
+  using parent = openGuardedParentDirectory(nodeFs, directory)
   const names = fs.readdirSync(parent.at('.')).filter(isDevicePluginSocketName)
   const removed: string[] = []
   for (const name of names) {

@@ -1,7 +1,7 @@
 import { type ContainerCloneRequest, type ContainerOutcome, createCloneFault } from '../../container/clone-request.ts'
 import { createFault } from '../../errors/fault.ts'
 import { formatError, Refusal } from '../../errors/refusal.ts'
-import { restrictOptions } from '../../kernel/mount-table/mount-flags.ts'
+import { restrictMountOptions } from '../../kernel/mount-table/mount-flags.ts'
 import { FairSemaphore } from '../../kernel/waiting.ts'
 import type { LogEvent } from '../../log/call-log.ts'
 import { isGroupOptional, prefixFaultsWithAnnotation } from './annotations.ts'
@@ -180,7 +180,7 @@ function listReplacementMounts(
   return clones.flatMap(({ destination, options }, index): ContainerMount[] => {
     const outcome = outcomes[index]
     if (outcome?.do !== 'replace') return []
-    const restricted = restrictOptions(options, outcome.restrictions ?? [])
+    const restricted = restrictMountOptions(options, outcome.restrictions ?? [])
     return [{ destination, type: 'bind', source: outcome.source, options: restricted }]
   })
 }

@@ -1,7 +1,7 @@
 import type { CloneRequest } from '../../container/clone-request.ts'
 import type { FaultCode } from '../../errors/entries/index.ts'
 import { formatError } from '../../errors/refusal.ts'
-import { restrictOptions } from '../../kernel/mount-table/mount-flags.ts'
+import { restrictMountOptions } from '../../kernel/mount-table/mount-flags.ts'
 import type { LogEvent } from '../../log/call-log.ts'
 import type { ContainerEventHandler } from './container-lifecycle.ts'
 import { isContainerInUserNamespace } from './decide-clones.ts'
@@ -123,7 +123,7 @@ function findModekeepMounts(kubeletDir: string, pod: PodSandbox, container: Cont
 }
 
 function addRestrictionsToMount(mount: ContainerMount, restrictions: readonly string[]): ContainerMount[] {
-  const options = restrictOptions(mount.options, restrictions)
+  const options = restrictMountOptions(mount.options, restrictions)
   return options.length === mount.options.length && options.every((option) => mount.options.includes(option))
     ? []
     : [{ ...mount, options }]

@@ -3,7 +3,7 @@ import * as net from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { formatError } from '../../errors/refusal.ts'
 import { showUserPaths } from '../../kernel/path-handle.ts'
-import { type BackOff, computePauseMs } from '../../kernel/waiting.ts'
+import { type BackOffLimits, computeBackOffPauseMs } from '../../kernel/waiting.ts'
 import type { LogEvent } from '../../log/call-log.ts'
 import { openTrustedSocket } from '../../rpc/socket.ts'
 import type { NriPluginRecord } from '../../state/process-records.ts'
@@ -14,7 +14,7 @@ import { codec, NRI_VERSION } from './protocol.ts'
 import { checkPluginRegistration, type ListRuntimeSandboxes } from './registration-check.ts'
 import { coalesceCalls } from './worker-tasks.ts'
 
-interface NriConnectionTiming extends BackOff {
+interface NriConnectionTiming extends BackOffLimits {
   /** Time limit for the runtime to accept the registration, and again to send its pods and containers. */
   readonly registerMs: number
   /** Time limit at the plugin's end for running requests. The runtime continues without their answers. */
@@ -89,7 +89,7 @@ export async function runNriPlugin(settings: NriPluginSettings, stop: AbortSigna
       if (message !== lastMessage) log('warn', 'away', { socket, message })
       lastMessage = message
     }
-    const waitMs = computePauseMs(timing, Math.max(1, failures), Math.random())
+    const waitMs = computeBackOffPauseMs(timing, Math.max(1, failures), Math.random())
     await setTimeout(waitMs, undefined, { signal: stop }).catch(() => {})
   }
   await written

@@ -4,14 +4,14 @@ import { createFault } from '../../errors/fault.ts'
 import { quoteValue, Refusal } from '../../errors/refusal.ts'
 import {
   ATOMIC_WRITER_PLUGINS,
-  CSI_DRIVER,
-  CSI_PLUGIN,
-  CSI_VOLUME_DATA,
-  parseDriverName,
+  CSI_DRIVER_NAME,
+  CSI_PLUGIN_DIRECTORY,
+  CSI_VOLUME_DATA_FILE,
+  parseCsiDriverName,
   parseSubPathVolume,
 } from '../../kernel/mount-table/kubelet-volume.ts'
-import { nodeFs, readBounded } from '../../kernel/read-file.ts'
-import { listNames } from '../../kernel/write-file.ts'
+import { nodeFs, readBoundedFile } from '../../kernel/read-file.ts'
+import { listDirectoryNames } from '../../kernel/write-file.ts'
 import type { ContainerMount } from './protocol.ts'
 
 /** A pod's volumes in kubelet's directory, keyed by kubelet's name. A claim's volume has its PersistentVolume's name. */
@@ -42,7 +42,7 @@ export interface MountedVolume {
 
 const VOLUME_KINDS_BY_PLUGIN: Readonly<Record<string, string>> = {
   'kubernetes.io~empty-dir': 'emptyDir',
-  [CSI_PLUGIN]: 'csi',
+  [CSI_PLUGIN_DIRECTORY]: 'csi',
   'kubernetes.io~local-volume': 'local',
 }
 
@@ -75,9 +75,9 @@ function parseVolumeKind(plugin: string): string {
  * of modekeep's under another name than the default is not recognized.
  */
 export function isModekeepVolume(plugin: string, name: string, { drivers }: PodVolumes): boolean | undefined {
-  if (plugin !== CSI_PLUGIN) return plugin === MODEKEEP_PLUGIN_DIRECTORY
+  if (plugin !== CSI_PLUGIN_DIRECTORY) return plugin === MODEKEEP_PLUGIN_DIRECTORY
   const driver = drivers.get(name)
-  return driver === undefined ? undefined : driver === CSI_DRIVER
+  return driver === undefined ? undefined : driver === CSI_DRIVER_NAME
 }
 
 /**
@@ -152,10 +152,11 @@ export function readPodVolumes(kubeletDir: string, uid: string): PodVolumes {
   const duplicates = new Set<string>()
   const { directory, names } = listVolumePlugins(podDir)
   for (const plugin of names) {
-    for (const name of listNames(nodeFs, `${podDir}/volumes/${plugin}`)) {
+    for (const name of listDirectoryNames(nodeFs, `${podDir}/volumes/${plugin}`)) {
       if (plugins.has(name)) duplicates.add(name)
       plugins.set(name, plugin)
-      const driver = plugin === CSI_PLUGIN ? readCsiDriverName(`${podDir}/volumes/${plugin}/${name}`) : undefined
+      const driver =
+        plugin === CSI_PLUGIN_DIRECTORY ? readCsiDriverName(`${podDir}/volumes/${plugin}/${name}`) : undefined
       if (driver !== undefined) drivers.set(name, driver)
     }
   }
@@ -166,7 +167,7 @@ export function readPodVolumes(kubeletDir: string, uid: string): PodVolumes {
 
 function listVolumePlugins(podDir: string): { directory: string; names: string[] } {
   try {
-    return { directory: realpathSync(podDir), names: listNames(nodeFs, `${podDir}/volumes`) }
+    return { directory: realpathSync(podDir), names: listDirectoryNames(nodeFs, `${podDir}/volumes`) }
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
     throw new Refusal(
@@ -183,7 +184,9 @@ function listVolumePlugins(podDir: string): { directory: string; names: string[]
 /** Reads the driver's name from the note that kubelet writes (kubernetes pkg/volume/csi/csi_attacher.go, vol_data.json). */
 function readCsiDriverName(directory: string): string | undefined {
   try {
-    return parseDriverName(readBounded(nodeFs, `${directory}/${CSI_VOLUME_DATA}`, MAX_CSI_VOLUME_DATA_BYTES).text)
+    return parseCsiDriverName(
+      readBoundedFile(nodeFs, `${directory}/${CSI_VOLUME_DATA_FILE}`, MAX_CSI_VOLUME_DATA_BYTES).text,
+    )
   } catch {
     return undefined
   }

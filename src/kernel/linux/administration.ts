@@ -1,13 +1,13 @@
 import * as fs from 'node:fs'
 import { constants } from 'node:os'
 import { execa } from 'execa'
-import { type Administration, createNodeFiles, type DriverResult, type DriverTrial } from '../administration.ts'
-import { CHILD_OPTIONS } from './child-process.ts'
+import { createNodeFiles, type DriverResult, type DriverTrial, type NodeAdministration } from '../administration.ts'
+import { CHILD_PROCESS_OPTIONS } from './child-process.ts'
 import { linuxHost } from './index.ts'
 import { tryLockDirectory } from './locks.ts'
-import { signalGroup } from './processes.ts'
+import { signalProcessGroup } from './processes.ts'
 
-export const linuxAdministration: Administration = {
+export const linuxAdministration: NodeAdministration = {
   files: createNodeFiles(fs),
   host: linuxHost,
   tryLockDirectory,
@@ -21,7 +21,7 @@ async function tryDriver({
   stop,
 }: DriverTrial): Promise<DriverResult> {
   const child = execa(program, args, {
-    ...CHILD_OPTIONS,
+    ...CHILD_PROCESS_OPTIONS,
     env: environment,
     stdin: 'ignore',
     all: true,
@@ -32,7 +32,7 @@ async function tryDriver({
   // Kills the driver and its children. Children in their own session may keep the output open, so it is closed here.
   const killDriver = () => {
     const { pid, stdio } = child.nodeChildProcess
-    if (pid !== undefined) signalGroup(pid, 'SIGKILL')
+    if (pid !== undefined) signalProcessGroup(pid, 'SIGKILL')
     for (const stream of stdio) stream?.destroy()
   }
   let isLate = false

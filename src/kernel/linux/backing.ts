@@ -1,55 +1,63 @@
 import { basename, dirname } from 'node:path'
 import { quoteValue } from '../../errors/refusal.ts'
-import { mayHaveUuid } from '../btrfs.ts'
+import { isPossibleBtrfsUuid } from '../btrfs.ts'
 import {
-  type Backing,
-  BLOCK_DEVICE,
-  FILE_TYPE,
+  type BackingStorage,
+  BLOCK_DEVICE_TYPE,
+  FILE_TYPE_MASK,
   formatDeviceId,
   type Handle,
-  hasDisk,
-  REGULAR,
+  isDiskDevice,
+  REGULAR_FILE_TYPE,
   type Stat,
 } from '../host.ts'
-import { nodeFs as fs, readText } from '../read-file.ts'
+import { nodeFs as fs, readTextFile } from '../read-file.ts'
 import { tolerateSystemErrors } from '../system-error.ts'
-import { formatFdPath, openLoopOfFile, readNodeNumbers } from './block-devices.ts'
-import { BTRFS_SUPER_MAGIC, EXT4_SUPER_MAGIC, FUSE_SUPER_MAGIC, readUuid, XFS_SUPER_MAGIC } from './file-system-id.ts'
+import { formatFdPath, openLoopDeviceOfFile, readDeviceNumbers } from './block-devices.ts'
+import {
+  BTRFS_SUPER_MAGIC,
+  EXT4_SUPER_MAGIC,
+  FUSE_SUPER_MAGIC,
+  readUuidByIoctl,
+  XFS_SUPER_MAGIC,
+} from './file-system-id.ts'
 import { linuxInodes } from './inodes.ts'
-import { close, deferCloseFd, openLinkFree } from './open.ts'
+import { closeDescriptor, deferDescriptorClose, openLinkFree } from './open.ts'
 import { statFs, statUnsynced, viewHandleStat } from './statx.ts'
 
 /** The names of one device or image. */
-type BackingNames = Pick<Backing, 'shown' | 'identities' | 'former'>
+type BackingNames = Pick<BackingStorage, 'shown' | 'identities' | 'former'>
 
-const NO_NAMES: BackingNames = { shown: '', identities: [] }
+const NO_BACKING_NAMES: BackingNames = { shown: '', identities: [] }
 
-export function findBacking(handle: Handle): Backing {
+export function findBackingStorage(handle: Handle): BackingStorage {
   const { device } = statUnsynced(handle)
   const place = formatDeviceId(device)
   const backing = tolerateSystemErrors(() => {
-    const devices = hasDisk(device) ? [resolveDirectory(`/sys/dev/block/${place}`)] : listBtrfsDevices(handle)
-    if (devices === 'in doubt') return { place, ...AMBIGUOUS_BTRFS }
-    return devices.length === 0 ? undefined : { place: devices.toSorted().join(' '), ...readDevices(devices, 0) }
+    const devices = isDiskDevice(device) ? [resolveSysfsDirectory(`/sys/dev/block/${place}`)] : listBtrfsDevices(handle)
+    if (devices === 'in doubt') return { place, ...AMBIGUOUS_BTRFS_NAMES }
+    return devices.length === 0
+      ? undefined
+      : { place: devices.toSorted().join(' '), ...readJoinedDeviceNames(devices, 0) }
   })
-  return backing ?? { place, ...NO_NAMES }
+  return backing ?? { place, ...NO_BACKING_NAMES }
 }
 
-export function readSourceBacking(source: Handle): Backing {
+export function readSourceBackingStorage(source: Handle): BackingStorage {
   const stat = viewHandleStat(source).keep()
-  const isDevice = (stat.mode & FILE_TYPE) === BLOCK_DEVICE
-  const place = isDevice ? readNodeNumbers(source) : ''
+  const isDevice = (stat.mode & FILE_TYPE_MASK) === BLOCK_DEVICE_TYPE
+  const place = isDevice ? readDeviceNumbers(source) : ''
   const names = tolerateSystemErrors(() =>
-    isDevice ? readDevice(resolveDirectory(`/sys/dev/block/${place}`)) : readImage(source, stat),
+    isDevice ? readDeviceNames(resolveSysfsDirectory(`/sys/dev/block/${place}`)) : readImageNames(source, stat),
   )
-  return { place, ...(names ?? NO_NAMES) }
+  return { place, ...(names ?? NO_BACKING_NAMES) }
 }
 
-const resolveDirectory = (path: string) => fs.realpathSync(path)
+const resolveSysfsDirectory = (path: string) => fs.realpathSync(path)
 
-function readDevices(devices: readonly string[], depth: number): BackingNames {
+function readJoinedDeviceNames(devices: readonly string[], depth: number): BackingNames {
   const identified = devices
-    .map((device) => readDevice(device, depth))
+    .map((device) => readDeviceNames(device, depth))
     .filter(({ identities }) => identities.length > 0)
   const former = identified.flatMap(({ former: names = [] }) => names)
   return {
@@ -60,13 +68,13 @@ function readDevices(devices: readonly string[], depth: number): BackingNames {
 }
 
 /** Appends a part to all names of a device. */
-function addPart({ shown, identities, former }: BackingNames, part: string): BackingNames {
+function appendPartToNames({ shown, identities, former }: BackingNames, part: string): BackingNames {
   const add = (text: string) => `${text}${part}`
   return { shown: add(shown), identities: identities.map(add), ...(former && { former: former.map(add) }) }
 }
 
 /** File systems were made with colliding names, so none keeps its own name. */
-const AMBIGUOUS_BTRFS: BackingNames = {
+const AMBIGUOUS_BTRFS_NAMES: BackingNames = {
   shown: 'one of several btrfs that the kernel cannot tell apart',
   identities: ['btrfs in doubt'],
 }
@@ -78,15 +86,17 @@ export function listBtrfsDevices(handle: Handle): string[] | 'in doubt' {
   const top = '/sys/fs/btrfs'
   const [match, secondMatch] = fs.readdirSync(top).filter((name) => {
     const uuid = Buffer.from(name.replaceAll('-', ''), 'hex')
-    return uuid.length === 16 && mayHaveUuid(id, uuid)
+    return uuid.length === 16 && isPossibleBtrfsUuid(id, uuid)
   })
   if (match === undefined) return []
   if (secondMatch !== undefined) return 'in doubt'
-  return fs.readdirSync(`${top}/${match}/devices`).map((name) => resolveDirectory(`${top}/${match}/devices/${name}`))
+  return fs
+    .readdirSync(`${top}/${match}/devices`)
+    .map((name) => resolveSysfsDirectory(`${top}/${match}/devices/${name}`))
 }
 
-const MAX_DEPTH = 8
-const isImage = ({ identities }: Pick<Backing, 'identities'>) =>
+const MAX_DEVICE_STACK_DEPTH = 8
+const isImageFileBacking = ({ identities }: Pick<BackingStorage, 'identities'>) =>
   identities.some((identity) => identity.startsWith('image '))
 
 /**
@@ -94,20 +104,22 @@ const isImage = ({ identities }: Pick<Backing, 'identities'>) =>
  * below decides.
  * @param directory its directory in sysfs, without links
  */
-export function readDevice(directory: string, depth = 0): BackingNames {
-  const part = readAttribute(directory, 'partition')
+export function readDeviceNames(directory: string, depth = 0): BackingNames {
+  const part = readSysfsAttribute(directory, 'partition')
   const disk = part === undefined ? directory : dirname(directory)
   const name = basename(directory)
   const suffix = part === undefined ? '' : ` partition ${part}`
-  const addSuffix = (names: BackingNames) => addPart(names, suffix)
-  if (fs.existsSync(`${disk}/loop`)) return addSuffix(findLoopImage(basename(disk), readAttribute(disk, 'loop/offset')))
-  const slaves = depth < MAX_DEPTH && fs.existsSync(`${disk}/slaves`) ? fs.readdirSync(`${disk}/slaves`) : []
-  const below = readDevices(
-    slaves.map((slave) => resolveDirectory(`${disk}/slaves/${slave}`)),
+  const addSuffix = (names: BackingNames) => appendPartToNames(names, suffix)
+  if (fs.existsSync(`${disk}/loop`))
+    return addSuffix(findLoopImageNames(basename(disk), readSysfsAttribute(disk, 'loop/offset')))
+  const slaves =
+    depth < MAX_DEVICE_STACK_DEPTH && fs.existsSync(`${disk}/slaves`) ? fs.readdirSync(`${disk}/slaves`) : []
+  const below = readJoinedDeviceNames(
+    slaves.map((slave) => resolveSysfsDirectory(`${disk}/slaves/${slave}`)),
     depth + 1,
   )
-  if (isImage(below)) return addSuffix(below)
-  const ownNames = readOwnNames(disk)
+  if (isImageFileBacking(below)) return addSuffix(below)
+  const ownNames = readDiskNames(disk)
   if (ownNames.length === 0) return addSuffix(below)
   return {
     shown: `${name} (${ownNames.join(', ')})`,
@@ -115,73 +127,73 @@ export function readDevice(directory: string, depth = 0): BackingNames {
   }
 }
 
-const NAME_FILES = ['dm/uuid', 'wwid', 'device/wwid', 'serial', 'device/serial', 'device/cid']
+const SYSFS_IDENTITY_FILES = ['dm/uuid', 'wwid', 'device/wwid', 'serial', 'device/serial', 'device/cid']
 
 /**
  * QEMU numbers disks without a serial by their position (QM00001), and kpartx names maps by device number. Both names
  * move to another disk if the order changes.
  */
-const POSITIONAL_NAME = /\bQM\d{5}\b|^part\d+-devnode_/
+const POSITIONAL_DEVICE_NAME = /\bQM\d{5}\b|^part\d+-devnode_/
 
-function readOwnNames(disk: string): string[] {
+function readDiskNames(disk: string): string[] {
   // All namespaces of a controller have the controller's serial.
-  const namespace = readAttribute(disk, 'nsid')
-  const names = NAME_FILES.flatMap((file) => {
+  const namespace = readSysfsAttribute(disk, 'nsid')
+  const names = SYSFS_IDENTITY_FILES.flatMap((file) => {
     const value =
-      readAttribute(disk, file)
+      readSysfsAttribute(disk, file)
         ?.replaceAll(/[^\x21-\x7e]+/g, ' ')
         .trim() ?? ''
-    if (/^[0\W_]*$/.test(value) || POSITIONAL_NAME.test(value)) return []
+    if (/^[0\W_]*$/.test(value) || POSITIONAL_DEVICE_NAME.test(value)) return []
     const kind = file === 'dm/uuid' ? 'mapped' : basename(file)
     return `${kind} ${value}${file === 'device/serial' && namespace !== undefined ? ` namespace ${namespace}` : ''}`
   })
   return [...new Set(names)]
 }
 
-function readAttribute(directory: string, file: string): string | undefined {
-  return tolerateSystemErrors(() => readText(`${directory}/${file}`).replace(/\n$/, ''))
+function readSysfsAttribute(directory: string, file: string): string | undefined {
+  return tolerateSystemErrors(() => readTextFile(`${directory}/${file}`).replace(/\n$/, ''))
 }
 
 // The file may be renamed between two attempts.
-const MAX_ATTEMPTS = 3
+const MAX_LOOP_IMAGE_ATTEMPTS = 3
 
 /** @param loop `loop0` @param offset of the shown part in the file */
-function findLoopImage(loop: string, offset = '0'): BackingNames {
-  for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-    const path = readAttribute(`/sys/block/${loop}`, 'loop/backing_file') ?? ''
+function findLoopImageNames(loop: string, offset = '0'): BackingNames {
+  for (let attempt = 0; attempt < MAX_LOOP_IMAGE_ATTEMPTS; attempt++) {
+    const path = readSysfsAttribute(`/sys/block/${loop}`, 'loop/backing_file') ?? ''
     const found = tolerateSystemErrors(() => {
       const file = openLinkFree(path)
-      using _ = deferCloseFd(file)
-      const loopDevice = openLoopOfFile(file, loop)
+      using _ = deferDescriptorClose(file)
+      const loopDevice = openLoopDeviceOfFile(file, loop)
       if (loopDevice === undefined) return undefined
-      close(loopDevice.device)
-      return readImage(file, viewHandleStat(file).keep())
+      closeDescriptor(loopDevice.device)
+      return readImageNames(file, viewHandleStat(file).keep())
     })
     if (found === undefined) continue
-    return offset === '0' ? found : addPart(found, ` from ${offset}`)
+    return offset === '0' ? found : appendPartToNames(found, ` from ${offset}`)
   }
   // The file was deleted, or is in a mount of another container, so modekeep cannot inspect it.
   return { shown: `an image that only ${loop} shows`, identities: ['image out of reach'] }
 }
 
-function readImage(file: Handle, { mode, inode, born }: Stat): BackingNames {
-  if ((mode & FILE_TYPE) !== REGULAR) return NO_NAMES
+function readImageNames(file: Handle, { mode, inode, born }: Stat): BackingNames {
+  if ((mode & FILE_TYPE_MASK) !== REGULAR_FILE_TYPE) return NO_BACKING_NAMES
   const systemNames = readFileSystemNames(file)
   const [systemName = ''] = systemNames
   const names = systemNames.map((name) => `image ${inode.toString(16)}-${born.toString(16)} ${name}`)
   // An attacker may have forged the outer image together with this one.
-  const outerBacking = findBacking(file)
+  const outerBacking = findBackingStorage(file)
   const birthText = born === 0n ? '' : `, made ${new Date(Number(born / 1_000_000n)).toISOString()}`
   const facts = `inode ${inode}${birthText}${systemName && `, file system ${systemName}`}`
   const shown = `image ${quoteValue(linuxInodes.pathOf(file))} (${facts})`
-  const [identities = [], former = []] = isImage(outerBacking)
-    ? [outerBacking.identities.map((outer) => `${names[0]} in ${outer}`), combineNames(names, outerBacking)]
+  const [identities = [], former = []] = isImageFileBacking(outerBacking)
+    ? [outerBacking.identities.map((outer) => `${names[0]} in ${outer}`), combineImageNames(names, outerBacking)]
     : [names.slice(0, 1), names.slice(1)]
-  return { shown: isImage(outerBacking) ? `${shown} in ${outerBacking.shown}` : shown, identities, former }
+  return { shown: isImageFileBacking(outerBacking) ? `${shown} in ${outerBacking.shown}` : shown, identities, former }
 }
 
 /** Lists all names under which an image in another image may have been recorded. */
-function combineNames(names: readonly string[], { identities, former = [] }: BackingNames): string[] {
+function combineImageNames(names: readonly string[], { identities, former = [] }: BackingNames): string[] {
   return names.flatMap((name) => [...identities, ...former].map((outer) => `${name} in ${outer}`))
 }
 
@@ -190,9 +202,9 @@ function readFileSystemNames(file: Handle): string[] {
   const { type, id } = statFs(file, 'an image')
   if (type === FUSE_SUPER_MAGIC) return [id]
   const readable = fs.openSync(formatFdPath(file), fs.constants.O_RDONLY | fs.constants.O_NONBLOCK)
-  using _ = deferCloseFd(readable)
+  using _ = deferDescriptorClose(readable)
   if (type === BTRFS_SUPER_MAGIC) return [...new Set([linuxInodes.fileSystemId(file).split('.')[1] ?? id, id])]
-  const uuid = readUuid(readable, type, 'an image')?.toString('hex')
+  const uuid = readUuidByIoctl(readable, type, 'an image')?.toString('hex')
   // f_fsid of xfs is the number of its device. f_fsid of ext4 is its folded UUID.
   const names = type === XFS_SUPER_MAGIC ? [uuid, ''] : type === EXT4_SUPER_MAGIC ? [id, uuid] : [uuid, id]
   return names.filter((name) => name !== undefined)

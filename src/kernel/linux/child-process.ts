@@ -5,7 +5,7 @@ import { execa } from 'execa'
 import { Refusal } from '../../errors/refusal.ts'
 import { nodeFs } from '../path-handle.ts'
 import { tolerateSystemErrors } from '../system-error.ts'
-import { ResponseTimer, resolveWithin, retryUntilDefined } from '../waiting.ts'
+import { ResponseTimer, resolveWithinTimeout, retryUntilDefined } from '../waiting.ts'
 import {
   ISOLATED_WORKER_VERB,
   readStreamLines,
@@ -14,12 +14,12 @@ import {
   type WorkerCallEnd,
   type WorkerReport,
 } from '../worker-process.ts'
-import { removeNames } from '../write-file.ts'
-import { openLocked, writeHolder } from './locks.ts'
-import { deferCloseFd } from './open.ts'
+import { removeNamesInDirectory } from '../write-file.ts'
+import { openLockedFile, writeLockHolderPid } from './locks.ts'
+import { deferDescriptorClose } from './open.ts'
 
 /** Options of execa for a child that inherits nothing from this process but its descriptors. */
-export const CHILD_OPTIONS = {
+export const CHILD_PROCESS_OPTIONS = {
   env: {},
   extendEnv: false,
   cwd: '/',
@@ -37,15 +37,15 @@ export interface ExitStatus {
 }
 
 /** Resolves when the process has ended, even if another process still has its output open. */
-export function waitUntilExit(child: ChildProcess): Promise<ExitStatus> {
+export function waitForProcessExit(child: ChildProcess): Promise<ExitStatus> {
   return new Promise((done) => child.once('exit', (code, signal) => done({ code, signal })))
 }
 
 /** The running executable. The file at its path may already be another version. */
-const OWN_EXECUTABLE = '/proc/self/exe'
+const OWN_EXECUTABLE_PATH = '/proc/self/exe'
 
 /** The built executable has no URL and needs no entry script. */
-const ENTRY_ARGUMENTS =
+const ENTRY_SCRIPT_ARGUMENTS =
   import.meta.url === '' ? [] : [fileURLToPath(new URL('../../../driver/main.ts', import.meta.url))]
 
 /**
@@ -53,19 +53,19 @@ const ENTRY_ARGUMENTS =
  * stdout. A worker that writes anything else is killed.
  * @param descriptors of the worker, from 3 on
  */
-function startProcess<Outcome, Progress>(
+function startWorkerProcess<Outcome, Progress>(
   args: readonly string[],
   env: NodeJS.ProcessEnv,
   descriptors: readonly (number | 'ignore')[],
   onReport: (report: WorkerReport<Outcome, Progress>) => void,
 ) {
-  const child = execa(OWN_EXECUTABLE, [...ENTRY_ARGUMENTS, ...args], {
-    ...CHILD_OPTIONS,
+  const child = execa(OWN_EXECUTABLE_PATH, [...ENTRY_SCRIPT_ARGUMENTS, ...args], {
+    ...CHILD_PROCESS_OPTIONS,
     env,
     // execa's types only accept descriptors up to 9.
     stdio: ['pipe', 'pipe', 'ignore', ...(descriptors as 3[])],
   } as const)
-  const exited = waitUntilExit(child.nodeChildProcess)
+  const exited = waitForProcessExit(child.nodeChildProcess)
   // A write to a worker that has ended fails; its exit is reported instead.
   child.stdin.on('error', () => {})
   const outputEnd = readReports()
@@ -91,7 +91,7 @@ export function startWorkers<Job, Outcome, Progress = never>(
 ): StartWorker<Job, Outcome, Progress> {
   const env = MODEKEEP_CONFIG === undefined ? {} : { MODEKEEP_CONFIG }
   return ({ onReport, onExit }) => {
-    const { child, exited, outputEnd } = startProcess<Outcome, Progress>([verb], env, [], onReport)
+    const { child, exited, outputEnd } = startWorkerProcess<Outcome, Progress>([verb], env, [], onReport)
     void reportExit()
 
     async function reportExit(): Promise<void> {
@@ -110,21 +110,27 @@ export function startWorkers<Job, Outcome, Progress = never>(
   }
 }
 
-const EXIT_TIMEOUT_MS = 2000
+const WORKER_EXIT_TIMEOUT_MS = 2000
 /** The first report needs no server or daemon, but many processes may start at the same time. */
-const START_TIMEOUT_MS = 30_000
+const WORKER_START_TIMEOUT_MS = 30_000
 
 /**
  * Runs a task in a worker of its own, and kills the worker if it stops reporting. A killed worker that waits for a FUSE
  * daemon cannot end, but makes no further call.
  * @throws {Refusal} if no process can be started; errors of `onReport`, after which the worker is killed
  */
-export async function callWorker({ task, handle, lock, patienceMs, onReport }: WorkerCall): Promise<WorkerCallEnd> {
+export async function runTaskInWorker({
+  task,
+  handle,
+  lock,
+  patienceMs,
+  onReport,
+}: WorkerCall): Promise<WorkerCallEnd> {
   let failure: { error: unknown } | undefined
   const timedOut = Promise.withResolvers<undefined>()
-  const lockFd = lock === undefined ? undefined : await retryUntilDefined(() => openLocked(lock))
-  using timer = new ResponseTimer(START_TIMEOUT_MS + patienceMs, () => timedOut.resolve(undefined))
-  const { child, exited, outputEnd } = startHolder(handle, lockFd, (report) => {
+  const lockFd = lock === undefined ? undefined : await retryUntilDefined(() => openLockedFile(lock))
+  using timer = new ResponseTimer(WORKER_START_TIMEOUT_MS + patienceMs, () => timedOut.resolve(undefined))
+  const { child, exited, outputEnd } = startLockHolder(handle, lockFd, (report) => {
     timer.reset(patienceMs)
     try {
       if (failure === undefined) onReport(report)
@@ -133,20 +139,20 @@ export async function callWorker({ task, handle, lock, patienceMs, onReport }: W
       child.kill('SIGKILL')
     }
   })
-  if (child.pid === undefined) throw createStartRefusal((await child).code)
+  if (child.pid === undefined) throw createWorkerStartRefusal((await child).code)
   // The pipe stays open: its end tells the child that this process has ended.
   child.stdin.write(`${task}\n`)
   let exitStatus = await Promise.race([exited, timedOut.promise])
   const isSilent = exitStatus === undefined
   if (isSilent) {
     child.kill('SIGKILL')
-    exitStatus = await resolveWithin(EXIT_TIMEOUT_MS, exited)
-  } else await resolveWithin(EXIT_TIMEOUT_MS, outputEnd)
+    exitStatus = await resolveWithinTimeout(WORKER_EXIT_TIMEOUT_MS, exited)
+  } else await resolveWithinTimeout(WORKER_EXIT_TIMEOUT_MS, outputEnd)
   child.stdin.destroy()
   child.stdout.destroy()
   child.nodeChildProcess.unref()
   if (exitStatus !== undefined && lock !== undefined)
-    tolerateSystemErrors(() => removeNames(nodeFs, dirname(lock), [basename(lock)]))
+    tolerateSystemErrors(() => removeNamesInDirectory(nodeFs, dirname(lock), [basename(lock)]))
   if (failure !== undefined) throw failure.error
   return { isSilent, leftBehind: exitStatus === undefined ? child.pid : undefined, pid: child.pid, ended: exited }
 }
@@ -155,19 +161,24 @@ export async function callWorker({ task, handle, lock, patienceMs, onReport }: W
  * Starts a worker that holds a lock. flock(2) belongs to the open file, which both processes share here. The lock is
  * taken before the child starts, and is held until the child's last thread has ended.
  */
-function startHolder(
+function startLockHolder(
   handle: number,
   lock: number | undefined,
   onReport: (report: WorkerReport<unknown, unknown>) => void,
 ) {
-  using _ = lock === undefined ? undefined : deferCloseFd(lock)
-  const started = startProcess([ISOLATED_WORKER_VERB, String(process.pid)], {}, [handle, lock ?? 'ignore'], onReport)
+  using _ = lock === undefined ? undefined : deferDescriptorClose(lock)
+  const started = startWorkerProcess(
+    [ISOLATED_WORKER_VERB, String(process.pid)],
+    {},
+    [handle, lock ?? 'ignore'],
+    onReport,
+  )
   // The pid in the lock file is only for administrators.
-  if (lock !== undefined) tolerateSystemErrors(() => writeHolder(lock, started.child.pid))
+  if (lock !== undefined) tolerateSystemErrors(() => writeLockHolderPid(lock, started.child.pid))
   return started
 }
 
-function createStartRefusal(code: string | undefined): Refusal {
+function createWorkerStartRefusal(code: string | undefined): Refusal {
   return Refusal.of(
     'worker-failed',
     `the worker process for calls that may hang could not be started (${code ?? 'no reason is known'})`,

@@ -1,9 +1,9 @@
-import { HELPER_MARK } from '../helpers.ts'
-import type { Daemons, ProcessId } from '../host.ts'
+import { HELPER_MARK_VARIABLE } from '../helpers.ts'
+import type { DaemonOperations, ProcessId } from '../host.ts'
 import { retryUntilDefined } from '../waiting.ts'
 import {
   hasOwnUserIds,
-  hasRaisedRights,
+  hasProcessRaisedRights,
   listProcessIds,
   readProcessStat,
   readProcText,
@@ -15,7 +15,7 @@ import {
  * and has the mark. Any user may choose arguments and variables. They are not read of other users' processes, because
  * the read could wait for files of those users.
  */
-function isStartedByModekeep(
+function isProcessStartedByModekeep(
   pid: number,
   isWanted: (args: string) => boolean,
   isMark: (variable: string) => boolean,
@@ -24,11 +24,11 @@ function isStartedByModekeep(
     hasOwnUserIds(pid) &&
     isWanted(readProcText(pid, 'cmdline')) &&
     readProcText(pid, 'environ').split('\0').some(isMark) &&
-    !hasRaisedRights(pid)
+    !hasProcessRaisedRights(pid)
   )
 }
 
-const KILL_TIMEOUT_MS = 2000
+const HELPER_KILL_TIMEOUT_MS = 2000
 
 /** A helper's first process, which leads its group and its session. */
 export interface HelperLeader {
@@ -38,13 +38,13 @@ export interface HelperLeader {
 }
 
 /** The pid must be of a child that was not waited for, so that it is not reused. */
-export function readLeader(pid: number): HelperLeader {
+export function readHelperLeader(pid: number): HelperLeader {
   return { pid, start: readProcessStat(pid)?.start }
 }
 
 /** Ends every process of a helper's session or with its mark. @returns false if the kernel blocks the end of one */
-export function endAll(leader: HelperLeader, mark: string): Promise<boolean> {
-  const deadline = performance.now() + KILL_TIMEOUT_MS
+export function killHelperProcesses(leader: HelperLeader, mark: string): Promise<boolean> {
+  const deadline = performance.now() + HELPER_KILL_TIMEOUT_MS
   const isOfHelper = createHelperMatcher(leader, mark)
   return retryUntilDefined(() => {
     const remaining = listProcessIds().filter(isOfHelper)
@@ -64,15 +64,15 @@ function createHelperMatcher({ pid: leader, start }: HelperLeader, mark: string)
     const current = readProcessStat(leader)
     const isNotReused = current === undefined || current.start === start
     if (isNotReused && (stat.group === leader || stat.session === leader)) return true
-    return isStartedByModekeep(
+    return isProcessStartedByModekeep(
       pid,
       () => true,
-      (variable) => variable === `${HELPER_MARK}=${mark}`,
+      (variable) => variable === `${HELPER_MARK_VARIABLE}=${mark}`,
     )
   }
 }
 
-export const linuxDaemons: Daemons = {
+export const linuxDaemons: DaemonOperations = {
   find(argument, known) {
     const isServing = createDaemonMatcher((args) => args.split('\0').includes(argument), known)
     for (const pid of known?.map(({ pid }) => pid) ?? listProcessIds()) {
@@ -89,10 +89,10 @@ export const linuxDaemons: Daemons = {
 
   // Loaded on demand: calls for mounts of the kernel need no code that runs programs.
   lookUp: async (parent, name, milliseconds, key) =>
-    (await import('./lookups.ts')).lookUp(parent, name, milliseconds, key),
+    (await import('./lookups.ts')).lookUpName(parent, name, milliseconds, key),
 
   below(directory) {
-    const isMatch = createDirectoryMatcher(directory)
+    const isMatch = createDaemonDirectoryMatcher(directory)
     return listProcessIds().flatMap((pid) => {
       const start = isMatch(pid)
         ? withPidfd(pid, () => (isMatch(pid) ? readProcessStat(pid)?.start : undefined))
@@ -102,12 +102,12 @@ export const linuxDaemons: Daemons = {
   },
 
   kill(directory, known) {
-    const isMatch = createDirectoryMatcher(directory, known)
+    const isMatch = createDaemonDirectoryMatcher(directory, known)
     for (const pid of listProcessIds()) if (isMatch(pid)) withPidfd(pid, (kill) => isMatch(pid) && kill())
   },
 }
 
-function createDirectoryMatcher(directory: string, known?: readonly ProcessId[]) {
+function createDaemonDirectoryMatcher(directory: string, known?: readonly ProcessId[]) {
   return createDaemonMatcher((args) => args.includes(`${directory}/`), known)
 }
 
@@ -121,5 +121,5 @@ function createDaemonMatcher(
   return (pid) =>
     pid !== process.pid &&
     isKnown(pid) &&
-    isStartedByModekeep(pid, isWanted, (name) => name.startsWith(`${HELPER_MARK}=`))
+    isProcessStartedByModekeep(pid, isWanted, (name) => name.startsWith(`${HELPER_MARK_VARIABLE}=`))
 }

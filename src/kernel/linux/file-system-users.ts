@@ -1,17 +1,17 @@
 import {
-  errorCode,
   type FileSystemUsers,
   formatDeviceId,
+  getErrno,
   type Handle,
-  hasDisk,
+  isDiskDevice,
   type MountedFileSystem,
   type NamedProcess,
 } from '../host.ts'
 import { nodeFs as fs } from '../read-file.ts'
 import { tolerateSystemErrors } from '../system-error.ts'
 import { listBtrfsDevices } from './backing.ts'
-import { findNodePath, formatNodeNumbers, readKernelText, readNodeNumbers } from './block-devices.ts'
-import { deferCloseFd } from './open.ts'
+import { findDeviceNodePath, formatDeviceNumbers, readDeviceNumbers, readKernelText } from './block-devices.ts'
+import { deferDescriptorClose } from './open.ts'
 import { listProcessIds, readMountNamespace } from './processes.ts'
 import { statMagicLink, statUnsynced } from './statx.ts'
 
@@ -22,15 +22,15 @@ interface MountNamespace {
   pids: number[]
 }
 
-export function findUsers(fileSystem: MountedFileSystem): FileSystemUsers {
+export function findFileSystemUsers(fileSystem: MountedFileSystem): FileSystemUsers {
   const pids = listProcessIds()
-  const namespaces = listNamespaces(pids)
+  const namespaces = listMountNamespaces(pids)
   const ownNamespace = readMountNamespace('self')
   const nodeNamespace = namespaces.find(({ pids }) => pids.includes(1))
   const nodeRoots = namespaces
     .filter(({ name }) => name === ownNamespace || name === nodeNamespace?.name)
-    .map(({ table }) => parseRoot(table))
-  const isMountedIn = createTableMatcher([
+    .map(({ table }) => parseRootMount(table))
+  const isMountedIn = createMountTableMatcher([
     ...fileSystem.devices.map(parseDeviceNumbers),
     formatDeviceId(fileSystem.device),
   ])
@@ -42,18 +42,18 @@ export function findUsers(fileSystem: MountedFileSystem): FileSystemUsers {
     name === ownNamespace ||
     name === nodeNamespace?.name ||
     name === fileSystem.namespace ||
-    !nodeRoots.includes(parseRoot(table))
+    !nodeRoots.includes(parseRootMount(table))
   if (mountedNamespaces.some(isUnmountedByOthers)) return { isMounted: true, processes: [], copyNamespaces: [] }
   const copyPids = new Set(mountedNamespaces.flatMap(({ pids }) => pids))
   // The mount is in no table any more: another mount has its id there.
   const isIdReused = namespaces.some(({ table }) => new RegExp(`^${fileSystem.tableId} `, 'm').test(table))
-  const usesFileSystem = createUsageMatcher(fileSystem, isIdReused)
+  const usesFileSystem = createFileSystemUsageMatcher(fileSystem, isIdReused)
   const users = pids.filter((pid) => copyPids.has(pid) || usesFileSystem(pid))
   const copyNamespaces = mountedNamespaces.map(({ name }) => name)
-  return { isMounted: false, processes: users.flatMap(nameProcess), copyNamespaces }
+  return { isMounted: false, processes: users.flatMap(readNamedProcess), copyNamespaces }
 }
 
-function listNamespaces(pids: readonly number[]): MountNamespace[] {
+function listMountNamespaces(pids: readonly number[]): MountNamespace[] {
   const byName = new Map<string, MountNamespace>()
   for (const pid of pids) {
     const name = readMountNamespace(pid)
@@ -71,23 +71,23 @@ function listNamespaces(pids: readonly number[]): MountNamespace[] {
 }
 
 /** Finds mounts of devices. btrfs has a device number of its own and names its device as source. */
-function createTableMatcher(devices: readonly string[]): (table: string) => boolean {
+function createMountTableMatcher(devices: readonly string[]): (table: string) => boolean {
   return (table) =>
     table.split('\n').some((line) => {
       const [, , device = ''] = line.split(' ', 3)
       if (devices.includes(device)) return true
       const source = / - btrfs (\/dev\/[^ ]+) /.exec(line)?.[1]
-      return device.startsWith('0:') && source !== undefined && isNodeAmong(source, devices)
+      return device.startsWith('0:') && source !== undefined && isDeviceNodeAmong(source, devices)
     })
 }
 
-function isNodeAmong(path: string, devices: readonly string[]): boolean {
+function isDeviceNodeAmong(path: string, devices: readonly string[]): boolean {
   const stat = tolerateSystemErrors(() => fs.statSync(path))
-  return stat?.isBlockDevice() === true && devices.includes(formatNodeNumbers(stat))
+  return stat?.isBlockDevice() === true && devices.includes(formatDeviceNumbers(stat))
 }
 
 /** A container's root differs from the node's. A private copy of the node's mounts has the node's root. */
-function parseRoot(table: string): string {
+function parseRootMount(table: string): string {
   const [, device = '', root = ''] = /^\d+ \d+ ([^ ]+) ([^ ]+) \/ /m.exec(table) ?? []
   return `${device} ${root}`
 }
@@ -97,12 +97,12 @@ function parseRoot(table: string): string {
  * leads to the inode without a lookup, but NFS queries its server even then. While an NFS server is in use, only open
  * files are matched, by the id of their mount.
  */
-function createUsageMatcher(
+function createFileSystemUsageMatcher(
   { device, mountId, tableId, copyNamespaces }: MountedFileSystem,
   isIdReused: boolean,
 ): (pid: number) => boolean {
   const listOpen = (pid: number) => tolerateSystemErrors(() => fs.readdirSync(`/proc/${pid}/fd`)) ?? []
-  if (hasNfs()) {
+  if (hasNfsFileSystems()) {
     if (isIdReused) return () => false
     const line = new RegExp(`^mnt_id:\\s*${tableId}$`, 'm')
     const isOnMount = (file: string) => line.test(readKernelText(file) ?? '')
@@ -121,31 +121,31 @@ function createUsageMatcher(
 }
 
 /** The kernel lists all NFS file systems here, including those that no mount table shows. */
-function hasNfs(): boolean {
+function hasNfsFileSystems(): boolean {
   const volumes = readKernelText('/proc/fs/nfsfs/volumes') ?? ''
   return volumes.split('\n').length > 1
 }
 
 /** Reads the process's name from the kernel. Its arguments are in its memory, so reading them may wait for a daemon. */
-function nameProcess(pid: number): NamedProcess[] {
+function readNamedProcess(pid: number): NamedProcess[] {
   const name = readKernelText(`/proc/${pid}/comm`)
   return name === undefined ? [] : [{ pid, name }]
 }
 
 const { O_EXCL, O_NONBLOCK, O_RDONLY } = fs.constants
 
-export function listDevices(handle: Handle): string[] {
+export function listFileSystemDevices(handle: Handle): string[] {
   const { device } = statUnsynced(handle)
-  if (hasDisk(device)) return [addSequence(formatDeviceId(device))]
+  if (isDiskDevice(device)) return [appendDiskSequence(formatDeviceId(device))]
   const directories = tolerateSystemErrors(() => listBtrfsDevices(handle)) ?? []
   if (directories === 'in doubt') return []
   return directories.flatMap((directory) => {
     const numbers = readKernelText(`${directory}/dev`)
-    return numbers === undefined ? [] : [addSequence(numbers)]
+    return numbers === undefined ? [] : [appendDiskSequence(numbers)]
   })
 }
 
-/** Returns the `major:minor` of a name from `listDevices`. */
+/** Returns the `major:minor` of a name from `listFileSystemDevices`. */
 function parseDeviceNumbers(name: string): string {
   return name.split(' ', 1)[0] ?? ''
 }
@@ -154,7 +154,7 @@ function parseDeviceNumbers(name: string): string {
  * Since Linux 5.15 the kernel numbers each disk and each attachment of a loop device (`diskseq`). Older kernels only
  * have the path of a loop device's file.
  */
-function addSequence(numbers: string): string {
+function appendDiskSequence(numbers: string): string {
   const directory = `/sys/dev/block/${numbers}`
   for (const file of ['diskseq', '../diskseq', 'loop/backing_file']) {
     const sequence = readKernelText(`${directory}/${file}`)
@@ -167,24 +167,24 @@ function addSequence(numbers: string): string {
  * A mounted file system claims its device, as every exclusive open does, and the kernel rejects a second claim. This
  * claim ends at once. Other readers of the device do not conflict.
  */
-export function isClaimed(name: string): boolean {
-  if (addSequence(parseDeviceNumbers(name)) !== name) return false
+export function isDeviceClaimed(name: string): boolean {
+  if (appendDiskSequence(parseDeviceNumbers(name)) !== name) return false
   const numbers = parseDeviceNumbers(name)
   try {
-    const device = fs.openSync(findNodePath(numbers), O_RDONLY | O_EXCL | O_NONBLOCK)
-    using _ = deferCloseFd(device)
-    if (readNodeNumbers(device as Handle) === numbers) return false
+    const device = fs.openSync(findDeviceNodePath(numbers), O_RDONLY | O_EXCL | O_NONBLOCK)
+    using _ = deferDescriptorClose(device)
+    if (readDeviceNumbers(device as Handle) === numbers) return false
   } catch (error) {
-    const code = errorCode(error)
+    const code = getErrno(error)
     if (code === undefined) throw error
     if (/^(ENXIO|ENODEV|ENOMEDIUM)$/.test(code)) return false
-    if (code === 'EBUSY') return addSequence(numbers) === name && !isUsedByDevice(numbers)
+    if (code === 'EBUSY') return appendDiskSequence(numbers) === name && !hasHolderDevices(numbers)
   }
   // A container may lack the node's /dev. AUTOCLEAR detaches a loop device after its last user.
   return fs.existsSync(`/sys/dev/block/${numbers}/loop`)
 }
 
 /** Checks whether a device mapper or RAID device uses it. */
-function isUsedByDevice(numbers: string): boolean {
+function hasHolderDevices(numbers: string): boolean {
   return (tolerateSystemErrors(() => fs.readdirSync(`/sys/dev/block/${numbers}/holders`)) ?? []).length > 0
 }

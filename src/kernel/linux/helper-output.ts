@@ -1,16 +1,16 @@
 import type { Readable } from 'node:stream'
-import { maskFolded, OutputEnds } from '../mask-secrets.ts'
-import { resolveWithin } from '../waiting.ts'
+import { MaskedOutputEnds, maskFoldedSecrets } from '../mask-secrets.ts'
+import { resolveWithinTimeout } from '../waiting.ts'
 
-const KEPT_BYTES = 4096
-const MAX_SHOWN_LENGTH = 300
+const KEPT_OUTPUT_BYTES = 4096
+const MAX_SHOWN_OUTPUT_LENGTH = 300
 // A process that a helper has started may keep the output open indefinitely.
-const GRACE_MS = 200
+const OUTPUT_CLOSE_TIMEOUT_MS = 200
 
 /** Keeps the first and last 4 KiB of each stream. If the helper had secrets, only texts of a list are shown. */
 export class HelperOutput {
   readonly #streams: readonly Readable[]
-  readonly #ends: readonly OutputEnds[]
+  readonly #ends: readonly MaskedOutputEnds[]
   readonly #closed: Promise<unknown>
   readonly #secrets: readonly Uint8Array[]
 
@@ -18,7 +18,7 @@ export class HelperOutput {
     this.#secrets = secrets
     this.#streams = streams
     this.#ends = streams.map((stream) => {
-      const ends = new OutputEnds(secrets, KEPT_BYTES)
+      const ends = new MaskedOutputEnds(secrets, KEPT_OUTPUT_BYTES)
       stream.on('data', (chunk: Buffer) => ends.add(chunk))
       stream.on('error', () => {})
       return ends
@@ -28,7 +28,7 @@ export class HelperOutput {
 
   /** Ends reading, without waiting for other processes that still have the streams open. */
   async finish(): Promise<void> {
-    await resolveWithin(GRACE_MS, this.#closed)
+    await resolveWithinTimeout(OUTPUT_CLOSE_TIMEOUT_MS, this.#closed)
     for (const stream of this.#streams) {
       stream.removeAllListeners('data')
       stream.destroy()
@@ -37,21 +37,25 @@ export class HelperOutput {
 
   /** Returns the beginning and the end in one line for a message, without control characters. */
   get text(): string {
-    const all = maskFolded(foldToLine(this.#ends.map(({ text }) => text).join('\n')), this.#secrets, foldToLine)
-    if (this.#secrets.length > 0) return quotePhrases(all)
-    if (all.length <= 2 * MAX_SHOWN_LENGTH) return all
-    return `${all.slice(0, MAX_SHOWN_LENGTH)} … ${all.slice(-MAX_SHOWN_LENGTH)}`
+    const all = maskFoldedSecrets(
+      joinToOneLine(this.#ends.map(({ text }) => text).join('\n')),
+      this.#secrets,
+      joinToOneLine,
+    )
+    if (this.#secrets.length > 0) return quoteAllowedPhrases(all)
+    if (all.length <= 2 * MAX_SHOWN_OUTPUT_LENGTH) return all
+    return `${all.slice(0, MAX_SHOWN_OUTPUT_LENGTH)} … ${all.slice(-MAX_SHOWN_OUTPUT_LENGTH)}`
   }
 }
 
-function quotePhrases(output: string): string {
+function quoteAllowedPhrases(output: string): string {
   const hidden = 'its output is not shown, as it had secrets'
   if (output === '') return ''
-  const phrases = findPhrases(output)
+  const phrases = findAllowedPhrases(output)
   return phrases.length === 0 ? hidden : `${phrases.join(': ')} (the rest of ${hidden})`
 }
 
-function foldToLine(text: string): string {
+function joinToOneLine(text: string): string {
   return text.replace(/[\s\p{Cc}\p{Cf}\p{Zl}\p{Zp}\ufffd]+/gu, ' ').trim()
 }
 
@@ -59,7 +63,7 @@ function foldToLine(text: string): string {
  * The only texts that a message may quote from a helper that had secrets. The helper's own output may contain a secret
  * in any form. These texts are modekeep's own copies.
  */
-const PHRASES: readonly string[] = [
+const ALLOWED_PHRASES: readonly string[] = [
   // strerror(3)
   'Permission denied',
   'Operation not permitted',
@@ -121,15 +125,15 @@ const PHRASES: readonly string[] = [
 const MAX_ERRNO = 133
 
 /** More phrases add little to the reason, because the helper chooses its output. */
-const MAX_PHRASES = 3
+const MAX_QUOTED_PHRASES = 3
 
 /** Finds the listed texts in an output. @param output on one line, with its secrets masked */
-function findPhrases(output: string): string[] {
+function findAllowedPhrases(output: string): string[] {
   const text = output.toLowerCase()
   const [, errno = ''] = /mount error\((\d{1,3})\)/.exec(text) ?? []
   const isErrno = Number(errno) >= 1 && Number(errno) <= MAX_ERRNO
-  const matches = PHRASES.filter((phrase) => text.includes(phrase.toLowerCase()))
+  const matches = ALLOWED_PHRASES.filter((phrase) => text.includes(phrase.toLowerCase()))
   // A phrase that is part of another match adds nothing.
   const longest = matches.filter((phrase) => !matches.some((other) => other !== phrase && other.includes(phrase)))
-  return [...(isErrno ? [`mount error(${Number(errno)})`] : []), ...longest].slice(0, MAX_PHRASES)
+  return [...(isErrno ? [`mount error(${Number(errno)})`] : []), ...longest].slice(0, MAX_QUOTED_PHRASES)
 }

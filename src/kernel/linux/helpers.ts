@@ -1,22 +1,22 @@
 import { existsSync, fchmodSync, mkdirSync, readFileSync, writeSync } from 'node:fs'
 import { execa } from 'execa'
 import { createFault } from '../../errors/fault.ts'
-import { HELPER_MARK, HelperError, type HelperInvocation, type Helpers } from '../helpers.ts'
-import { resolveWithin } from '../waiting.ts'
-import { CHILD_OPTIONS, type ExitStatus, waitUntilExit } from './child-process.ts'
-import { endAll, readLeader } from './daemons.ts'
+import { HELPER_MARK_VARIABLE, HelperError, type HelperInvocation, type HelperRunner } from '../helpers.ts'
+import { resolveWithinTimeout } from '../waiting.ts'
+import { CHILD_PROCESS_OPTIONS, type ExitStatus, waitForProcessExit } from './child-process.ts'
+import { killHelperProcesses, readHelperLeader } from './daemons.ts'
 import { HelperOutput } from './helper-output.ts'
-import { putName, requireSuccess, systemCall } from './kernel.ts'
-import { close, deferCloseFd } from './open.ts'
-import { signalGroup } from './processes.ts'
-import { findProgram, SYSTEM_PATH } from './programs.ts'
+import { createSystemCall, requireCallSuccess, writeNameArgument } from './kernel.ts'
+import { closeDescriptor, deferDescriptorClose } from './open.ts'
+import { signalProcessGroup } from './processes.ts'
+import { findProgram, SYSTEM_PROGRAM_DIRECTORIES } from './programs.ts'
 
 type HelperCommand = Pick<HelperInvocation, 'program' | 'args'>
 type ProgramInvocation = Omit<HelperInvocation, 'args'>
 
-const TERM_TIMEOUT_MS = 2000
+const SIGTERM_TIMEOUT_MS = 2000
 // systemd-run only sends a request to systemd, which replies at once.
-const SCOPE_SECONDS = 5
+const SCOPE_START_TIMEOUT_SECONDS = 5
 
 /** sd_booted(3) */
 const hasSystemdBooted = () => existsSync('/run/systemd/system')
@@ -25,19 +25,22 @@ const hasSystemdBooted = () => existsSync('/run/systemd/system')
  * @param path directories in which programs are looked up, and the programs' PATH
  * @param hasSystemd reports whether systemd runs here
  */
-export function linuxHelpers(path: readonly string[] = SYSTEM_PATH, hasSystemd = hasSystemdBooted): Helpers {
+export function createLinuxHelperRunner(
+  path: readonly string[] = SYSTEM_PROGRAM_DIRECTORIES,
+  hasSystemd = hasSystemdBooted,
+): HelperRunner {
   return {
     async run(invocation) {
-      const command = await resolveCommand(invocation, path, hasSystemd)
-      const secretFile = invocation.secretFile && openMemoryFile(invocation.secretFile)
-      using _ = secretFile === undefined ? undefined : deferCloseFd(secretFile)
-      await runProgram(command, invocation, path, secretFile)
+      const command = await resolveHelperCommand(invocation, path, hasSystemd)
+      const secretFile = invocation.secretFile && createMemoryFile(invocation.secretFile)
+      using _ = secretFile === undefined ? undefined : deferDescriptorClose(secretFile)
+      await runHelperProgram(command, invocation, path, secretFile)
     },
   }
 }
 
 /** Moves a helper's daemon out of kubelet's service or the CSI server's container, because it must outlive both. */
-async function resolveCommand(
+async function resolveHelperCommand(
   invocation: HelperInvocation,
   path: readonly string[],
   hasSystemd: () => boolean,
@@ -46,7 +49,7 @@ async function resolveCommand(
   if (!invocation.leavesDaemon) return plain
   const isScoped = hasSystemd()
   try {
-    const wrap = isScoped ? wrapInScope : createGroupWrapper(prepareNodeGroups())
+    const wrap = isScoped ? wrapInSystemdScope : createControlGroupWrapper(prepareNodeControlGroups())
     const resolve = (command: HelperCommand): HelperCommand => {
       const { program, args } = wrap(command, createUniqueName())
       return { program: findProgram(program, path), args }
@@ -54,9 +57,9 @@ async function resolveCommand(
     // The trial runs a program without effect. If the helper itself failed, modekeep could not know whether it had
     // started.
     const trial = resolve({ program: findProgram('true', path), args: [] })
-    await runProgram(
+    await runHelperProgram(
       trial,
-      { program: isScoped ? 'systemd-run' : 'sh', timeoutSeconds: SCOPE_SECONDS, secrets: [] },
+      { program: isScoped ? 'systemd-run' : 'sh', timeoutSeconds: SCOPE_START_TIMEOUT_SECONDS, secrets: [] },
       path,
     )
     return resolve(plain)
@@ -71,10 +74,10 @@ async function resolveCommand(
 }
 
 /** Without systemd, the helper enters the node's own control groups. */
-function createGroupWrapper(groups: readonly string[]) {
+function createControlGroupWrapper(groups: readonly string[]) {
   return ({ program, args }: HelperCommand): HelperCommand => ({
     program: 'sh',
-    args: createGroupArguments(groups, [program, ...args]),
+    args: createControlGroupArguments(groups, [program, ...args]),
   })
 }
 
@@ -83,19 +86,19 @@ function createGroupWrapper(groups: readonly string[]) {
  * kubelet's service, but none in this scope.
  * @param unique distinguishes this scope from others of this boot
  */
-export function wrapInScope({ program, args }: HelperCommand, unique: string): HelperCommand {
+export function wrapInSystemdScope({ program, args }: HelperCommand, unique: string): HelperCommand {
   const unit = `modekeep-fuse-${unique.replaceAll(/[^A-Za-z0-9]/g, '-')}`
   const scope = ['--scope', '--quiet', '--collect', `--unit=${unit}`, '--', program]
   return { program: 'systemd-run', args: [...scope, ...args] }
 }
 
-let nameCount = 0
+let uniqueNameCount = 0
 
 function createUniqueName(): string {
-  return `${process.pid}-${performance.timeOrigin}-${++nameCount}`
+  return `${process.pid}-${performance.timeOrigin}-${++uniqueNameCount}`
 }
 
-async function runProgram(
+async function runHelperProgram(
   command: HelperCommand,
   invocation: ProgramInvocation,
   path: readonly string[],
@@ -106,31 +109,31 @@ async function runProgram(
     ...invocation.environment,
     PATH: path.join(':'),
     LC_ALL: 'C',
-    [HELPER_MARK]: mark,
+    [HELPER_MARK_VARIABLE]: mark,
   })
-  const exitStatus = await resolveWithin(invocation.timeoutSeconds * 1000, exited)
+  const exitStatus = await resolveWithinTimeout(invocation.timeoutSeconds * 1000, exited)
   if (exitStatus?.code === 0) {
-    if (!invocation.leavesDaemon) await endAll(leader, mark)
+    if (!invocation.leavesDaemon) await killHelperProcesses(leader, mark)
     return output.finish()
   }
   if (exitStatus === undefined) {
-    signalGroup(leader.pid, 'SIGTERM')
-    await resolveWithin(TERM_TIMEOUT_MS, exited)
+    signalProcessGroup(leader.pid, 'SIGTERM')
+    await resolveWithinTimeout(SIGTERM_TIMEOUT_MS, exited)
   }
-  const isEnded = await endAll(leader, mark)
+  const isEnded = await killHelperProcesses(leader, mark)
   await output.finish()
   const suffix = isEnded ? '' : ', and the kernel does not let it end'
   throw new HelperError(
     createFault(
       'program-failed',
-      `${invocation.program} ${describeFailure(invocation, exitStatus)}${suffix}`,
+      `${invocation.program} ${describeHelperFailure(invocation, exitStatus)}${suffix}`,
       undefined,
       output.text || 'it said nothing',
     ),
   )
 }
 
-function describeFailure({ timeoutSeconds }: ProgramInvocation, exitStatus: ExitStatus | undefined): string {
+function describeHelperFailure({ timeoutSeconds }: ProgramInvocation, exitStatus: ExitStatus | undefined): string {
   if (exitStatus === undefined) {
     return `did not end within ${timeoutSeconds} s (helperTimeoutSeconds in the node's modekeep configuration) and was ended`
   }
@@ -144,7 +147,7 @@ async function startHelper(
   env: Record<string, string>,
 ) {
   const child = execa(file, [...args], {
-    ...CHILD_OPTIONS,
+    ...CHILD_PROCESS_OPTIONS,
     env,
     ...(input === undefined ? {} : { input }),
     // execa's types only accept descriptors up to 9.
@@ -155,7 +158,7 @@ async function startHelper(
       ...(secretFile === undefined ? [] : [secretFile as 3]),
     ],
   } as const)
-  const exited = waitUntilExit(child.nodeChildProcess)
+  const exited = waitForProcessExit(child.nodeChildProcess)
   if (child.pid === undefined) {
     const { code } = await child
     throw new HelperError(
@@ -166,11 +169,15 @@ async function startHelper(
       ),
     )
   }
-  return { leader: readLeader(child.pid), exited, output: new HelperOutput([child.stdout, child.stderr], secrets) }
+  return {
+    leader: readHelperLeader(child.pid),
+    exited,
+    output: new HelperOutput([child.stdout, child.stderr], secrets),
+  }
 }
 
 /** Below the root of cgroup2: a group with controlled children may have no processes of its own (cgroups(7)). */
-const LEAF_GROUP = 'modekeep-fuse'
+const FUSE_CONTROL_GROUP = 'modekeep-fuse'
 
 /**
  * Returns the files that move a process from its control groups into the node's. A container runtime kills all
@@ -179,7 +186,7 @@ const LEAF_GROUP = 'modekeep-fuse'
  * @param top directory of the node's groups
  * @throws if a group cannot be created
  */
-export function prepareNodeGroups(
+export function prepareNodeControlGroups(
   mountinfo = readFileSync('/proc/self/mountinfo', 'utf8'),
   top = '/sys/fs/cgroup',
 ): string[] {
@@ -190,19 +197,19 @@ export function prepareNodeGroups(
     const [type] = right.split(' ')
     if (type === 'cgroup') return [`${mountPoint}/cgroup.procs`]
     if (type !== 'cgroup2') return []
-    mkdirSync(`${mountPoint}/${LEAF_GROUP}`, { recursive: true })
-    return [`${mountPoint}/${LEAF_GROUP}/cgroup.procs`]
+    mkdirSync(`${mountPoint}/${FUSE_CONTROL_GROUP}`, { recursive: true })
+    return [`${mountPoint}/${FUSE_CONTROL_GROUP}/cgroup.procs`]
   })
 }
 
-const ENTER_SCRIPT = 'while [ "$1" != -- ]; do echo $$ >"$1" || exit 1; shift; done; shift; exec "$@"'
+const ENTER_CONTROL_GROUPS_SCRIPT = 'while [ "$1" != -- ]; do echo $$ >"$1" || exit 1; shift; done; shift; exec "$@"'
 
 /** Returns the arguments of a shell that starts a command in these groups. All its later children are in them too. */
-export function createGroupArguments(files: readonly string[], command: readonly string[]): string[] {
-  return ['-c', ENTER_SCRIPT, 'sh', ...files, '--', ...command]
+export function createControlGroupArguments(files: readonly string[], command: readonly string[]): string[] {
+  return ['-c', ENTER_CONTROL_GROUPS_SCRIPT, 'sh', ...files, '--', ...command]
 }
 
-const memfdCreate = systemCall('memfd_create')
+const memfdCreate = createSystemCall('memfd_create')
 
 const MFD_CLOEXEC = 1
 
@@ -211,14 +218,14 @@ const MFD_CLOEXEC = 1
  * Close-on-exec limits it to the child that receives it.
  * @returns its file descriptor
  */
-function openMemoryFile(content: Uint8Array): number {
-  const fd = requireSuccess(memfdCreate(putName('modekeep'), MFD_CLOEXEC), 'memfd_create', 'a secret')
+function createMemoryFile(content: Uint8Array): number {
+  const fd = requireCallSuccess(memfdCreate(writeNameArgument('modekeep'), MFD_CLOEXEC), 'memfd_create', 'a secret')
   try {
     fchmodSync(fd, 0o400)
     for (let at = 0; at < content.length; ) at += writeSync(fd, content, at)
     return fd
   } catch (error) {
-    close(fd)
+    closeDescriptor(fd)
     throw error
   }
 }

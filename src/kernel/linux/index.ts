@@ -1,57 +1,57 @@
 import { basename, dirname } from 'node:path'
 import type { Host } from '../host.ts'
-import { nodeFs, readText } from '../read-file.ts'
-import { trustedFiles } from '../trusted-files.ts'
+import { nodeFs, readTextFile } from '../read-file.ts'
+import { createTrustedFiles } from '../trusted-files.ts'
 import { assertOwnFiles } from '../write-file.ts'
-import { findBacking, readSourceBacking } from './backing.ts'
+import { findBackingStorage, readSourceBackingStorage } from './backing.ts'
 import {
-  attachLoop,
-  findDeviceName,
-  findLoop,
+  attachLoopDevice,
+  findDeviceNode,
+  findLoopDevice,
+  isDeviceOfMountRow,
   isReadOnlyDevice,
-  isShownBy,
   openDeviceNode,
   readDeviceStart,
 } from './block-devices.ts'
 import { linuxDaemons } from './daemons.ts'
-import { findUsers, isClaimed, listDevices } from './file-system-users.ts'
+import { findFileSystemUsers, isDeviceClaimed, listFileSystemDevices } from './file-system-users.ts'
 import { linuxInodes } from './inodes.ts'
-import { endAbandoned, findLockHolders, readBlockedActivity } from './lock-holders.ts'
-import { isHeldByAnyProcess, isLockedFile, tryIsolatedLock, tryLockFile, whileUnlocked } from './locks.ts'
+import { findLockHolders, killAbandonedLockHolder, readBlockedThreadCounters } from './lock-holders.ts'
+import { callWhileUnlocked, isLockedFile, isLockHeldByAnyProcess, tryLockFile, tryLockIsolatedFile } from './locks.ts'
 import { linuxMounts } from './mounts.ts'
-import { listRunningPods, snapshotProcesses } from './processes.ts'
+import { listRunningPodUids, snapshotContainerProcesses } from './processes.ts'
 
 /** The node on which this process runs. */
 export const linuxHost: Host = {
   inodes: linuxInodes,
   mounts: linuxMounts,
   blocks: {
-    backingOf: findBacking,
-    asBacking: readSourceBacking,
+    backingOf: findBackingStorage,
+    asBacking: readSourceBackingStorage,
     open: openDeviceNode,
     isReadOnly: isReadOnlyDevice,
-    nameOf: findDeviceName,
-    isShownBy,
+    nameOf: findDeviceNode,
+    isShownBy: isDeviceOfMountRow,
     start: readDeviceStart,
-    loopOf: findLoop,
-    attachLoop,
-    devicesOf: listDevices,
-    isClaimed,
-    findUsers,
+    loopOf: findLoopDevice,
+    attachLoop: attachLoopDevice,
+    devicesOf: listFileSystemDevices,
+    isClaimed: isDeviceClaimed,
+    findUsers: findFileSystemUsers,
   },
-  files: trustedFiles(nodeFs),
+  files: createTrustedFiles(nodeFs),
   // Loaded on demand: calls for mounts of the kernel need no code that runs programs.
-  helpers: { run: async (invocation) => (await import('./helpers.ts')).linuxHelpers().run(invocation) },
+  helpers: { run: async (invocation) => (await import('./helpers.ts')).createLinuxHelperRunner().run(invocation) },
   daemons: linuxDaemons,
-  callWorker: async (call) => (await import('./child-process.ts')).callWorker(call),
+  callWorker: async (call) => (await import('./child-process.ts')).runTaskInWorker(call),
   tryLock: tryLockFile,
   isLocked: isLockedFile,
-  isWorkerLockHeld: isHeldByAnyProcess,
-  tryWorkerLock: tryIsolatedLock,
+  isWorkerLockHeld: isLockHeldByAnyProcess,
+  tryWorkerLock: tryLockIsolatedFile,
   lockHolder: (path) => findLockHolders(path)[0],
-  readBlockedActivity,
-  whileUnlocked,
-  endAbandoned,
+  readBlockedActivity: readBlockedThreadCounters,
+  whileUnlocked: callWhileUnlocked,
+  endAbandoned: killAbandonedLockHolder,
   openDatabase(path) {
     // Only calls that walk load SQLite. SQLite opens these paths itself and follows links.
     assertOwnFiles(
@@ -62,9 +62,9 @@ export const linuxHost: Host = {
     const { DatabaseSync } = process.getBuiltinModule('node:sqlite')
     return new DatabaseSync(path, { timeout: 5000, readBigInts: true })
   },
-  runningPods: listRunningPods,
-  processesNow: snapshotProcesses,
+  runningPods: listRunningPodUids,
+  processesNow: snapshotContainerProcesses,
   mountNamespace: () => nodeFs.readlinkSync('/proc/self/ns/mnt'),
   monotonicMs: () => Math.floor(Number(process.hrtime.bigint() / 1_000_000n)),
-  bootId: () => readText('/proc/sys/kernel/random/boot_id').trim(),
+  bootId: () => readTextFile('/proc/sys/kernel/random/boot_id').trim(),
 }

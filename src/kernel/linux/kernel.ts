@@ -25,33 +25,40 @@ export interface KernelAddon {
   cloneUserNamespace(): number
 }
 
-const addon = loadAddon()
-const { arena, rows, calls, run } = addon
-export const { changes: changeMemory, sights: sightMemory, start, look: startLook, finish, cloneUserNamespace } = addon
+const kernelAddon = loadKernelAddon()
+const { arena, rows, calls, run } = kernelAddon
+export const {
+  changes: changeMemory,
+  sights: sightMemory,
+  start,
+  look: startLook,
+  finish,
+  cloneUserNamespace,
+} = kernelAddon
 
 // A row has eight numbers: the call, six arguments, the result.
-const ROW_WORDS = 8
-const RESULT_WORD = 7
+const CALL_ROW_WORDS = 8
+const CALL_RESULT_WORD = 7
 
 /** Loads the addon once in each thread. No other module loads one. */
-function loadAddon(): KernelAddon {
+function loadKernelAddon(): KernelAddon {
   const loaded = { exports: {} as KernelAddon }
-  process.dlopen(loaded, findAddonFile())
+  process.dlopen(loaded, findKernelAddonFile())
   return loaded.exports
 }
 
 /** The executable has no URL: its loader copies the addon into a memory file, which the variable names. */
-function findAddonFile(): string {
+function findKernelAddonFile(): string {
   if (import.meta.url === '') return `/proc/self/fd/${process.env.MODEKEEP_KERNEL}`
   return fileURLToPath(new URL(`../../../driver/kernel/${process.arch}.node`, import.meta.url))
 }
 
 /** Maximum number of calls in one batch. */
-export const MAX_CALLS = rows.length / ROW_WORDS
+export const MAX_BATCH_CALLS = rows.length / CALL_ROW_WORDS
 
-/** Prepares one call of a batch. @param call from `findCallIndex`; see `systemCall` for the arguments */
-export function prepareCall(at: number, call: number, a = 0, b = 0, c = 0, d = 0, e = 0): void {
-  const start = at * ROW_WORDS
+/** Prepares one call of a batch. @param call from `findSystemCallIndex`; see `createSystemCall` for the arguments */
+export function prepareSystemCall(at: number, call: number, a = 0, b = 0, c = 0, d = 0, e = 0): void {
+  const start = at * CALL_ROW_WORDS
   rows[start] = call
   rows[start + 1] = a
   rows[start + 2] = b
@@ -63,7 +70,7 @@ export function prepareCall(at: number, call: number, a = 0, b = 0, c = 0, d = 0
 /** Makes the first prepared calls in order, and continues after failures. */
 export { run as runPrepared }
 
-export function findCallIndex(name: string): number {
+export function findSystemCallIndex(name: string): number {
   const index = calls[name]
   if (index === undefined) throw new Error(`driver/kernel permits no call ${name}`)
   return index
@@ -71,14 +78,14 @@ export function findCallIndex(name: string): number {
 
 /**
  * Returns a function for a call that driver/kernel/calls.h permits. Its arguments are integers: names and structures
- * are passed as offsets into the arena. It returns the kernel's result, -errno on failure; see `requireSuccess`.
+ * are passed as offsets into the arena. It returns the kernel's result, -errno on failure; see `requireCallSuccess`.
  */
-export function systemCall(name: string) {
-  const index = findCallIndex(name)
+export function createSystemCall(name: string) {
+  const index = findSystemCallIndex(name)
   return (a = 0, b = 0, c = 0, d = 0, e = 0): number => {
-    prepareCall(0, index, a, b, c, d, e)
+    prepareSystemCall(0, index, a, b, c, d, e)
     run(1)
-    return rows[RESULT_WORD] as number
+    return rows[CALL_RESULT_WORD] as number
   }
 }
 
@@ -89,32 +96,32 @@ export const AT_EMPTY_PATH = 0x1000
 
 // Layout of a call's arguments in the arena: up to two names, then one structure or block of bytes. Results of statx(2)
 // have their own area, because they are read after other calls.
-const NAME_SIZE = 8192
-export const SECOND_NAME = NAME_SIZE
-export const DATA = 2 * NAME_SIZE
+const NAME_ARGUMENT_BYTES = 8192
+export const SECOND_NAME_OFFSET = NAME_ARGUMENT_BYTES
+export const CALL_DATA_OFFSET = 2 * NAME_ARGUMENT_BYTES
 /** Size of the block. The largest value of an extended attribute fits. */
-export const BLOCK_SIZE = 1 << 16
-export const STATX_DATA = DATA + BLOCK_SIZE
+export const CALL_DATA_BYTES = 1 << 16
+export const STATX_DATA_OFFSET = CALL_DATA_OFFSET + CALL_DATA_BYTES
 
 /** The complete arena. */
 export const arenaBytes = Buffer.from(arena)
 
-/** The arena from DATA on. The next call may overwrite it, so results are copied. */
-export const data = Buffer.from(arena, DATA, BLOCK_SIZE)
+/** The arena from CALL_DATA_OFFSET on. The next call may overwrite it, so results are copied. */
+export const callData = Buffer.from(arena, CALL_DATA_OFFSET, CALL_DATA_BYTES)
 
 /**
  * Writes a name into the arena and returns its offset.
- * @param start SECOND_NAME for the second name of a call that takes two
+ * @param start SECOND_NAME_OFFSET for the second name of a call that takes two
  * @throws {SystemError} EINVAL for a NUL, which would truncate the name silently, and for a name that is too long for
  * any kernel
  */
-export function putName(name: Uint8Array | string, start = 0): number {
+export function writeNameArgument(name: Uint8Array | string, start = 0): number {
   const from = typeof name === 'string' ? Buffer.from(name) : name
-  if (from.length >= NAME_SIZE) throw new SystemError('name', 'EINVAL', formatTarget(name))
+  if (from.length >= NAME_ARGUMENT_BYTES) throw new SystemError('name', 'EINVAL', formatCallTarget(name))
   // For short names a loop is faster than searching for a NUL and copying.
   for (let index = 0; index < from.length; index++) {
     const byte = from[index] as number
-    if (byte === 0) throw new SystemError('name', 'EINVAL', formatTarget(name))
+    if (byte === 0) throw new SystemError('name', 'EINVAL', formatCallTarget(name))
     arenaBytes[start + index] = byte
   }
   arenaBytes[start + from.length] = 0
@@ -122,7 +129,7 @@ export function putName(name: Uint8Array | string, start = 0): number {
 }
 
 /** Writes the path "", for calls on a handle itself (AT_EMPTY_PATH). */
-export function putEmpty(): number {
+export function writeEmptyNameArgument(): number {
   arenaBytes[0] = 0
   return 0
 }
@@ -131,16 +138,16 @@ const ENOSYS_DETAIL =
   "this node's kernel does not have it, or a filter of system calls hides it; modekeep needs Linux 5.12 or newer"
 
 /** Returns a successful result. @throws {SystemError} with the name of the errno */
-export function requireSuccess(
+export function requireCallSuccess(
   result: number,
   syscall: string,
   target: string | Uint8Array,
   detail?: () => string,
 ): number {
   if (result >= 0) return result
-  if (Number.isNaN(result)) throw new Error(`driver/kernel refused ${syscall} of ${formatTarget(target)}`)
+  if (Number.isNaN(result)) throw new Error(`driver/kernel refused ${syscall} of ${formatCallTarget(target)}`)
   const code = formatErrno(-result)
-  throw new SystemError(syscall, code, formatTarget(target), code === 'ENOSYS' ? ENOSYS_DETAIL : detail?.())
+  throw new SystemError(syscall, code, formatCallTarget(target), code === 'ENOSYS' ? ENOSYS_DETAIL : detail?.())
 }
 
 /** libuv has no name for the error of a damaged file system. */
@@ -150,6 +157,6 @@ function formatErrno(errno: number): string {
 
 const EUCLEAN = 117
 
-function formatTarget(target: string | Uint8Array): string {
+function formatCallTarget(target: string | Uint8Array): string {
   return typeof target === 'string' ? target : JSON.stringify(Buffer.from(target).toString())
 }

@@ -1,29 +1,29 @@
 import { fstatSync, readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
 import { tolerateSystemErrors } from '../system-error.ts'
-import { WORKER_NAME } from '../worker-process.ts'
-import { hasOwnUserIds, hasRaisedRights, readProcText, withPidfd } from './processes.ts'
+import { WORKER_PROCESS_NAME } from '../worker-process.ts'
+import { hasOwnUserIds, hasProcessRaisedRights, readProcText, withPidfd } from './processes.ts'
 
 /**
  * Finds the visible processes that hold flock(2) of a file.
  * @param path as they have opened it, without links
  * @param inode of the file: by default of the one that is now at the path
  */
-export function findLockHolders(path: string, inode = readInode(path)): number[] {
+export function findLockHolders(path: string, inode = readInodeNumber(path)): number[] {
   if (inode === undefined) return []
   // fs/locks.c, lock_get_status. On some file systems its device numbers differ from those of stat(2).
   const lines = readFileSync('/proc/locks', 'latin1').matchAll(
     / FLOCK +ADVISORY +WRITE (\d+) [0-9a-f]+:[0-9a-f]+:(\d+) /g,
   )
   const holders = [...lines].filter(([, , number]) => number === String(inode)).map(([, pid]) => Number(pid))
-  return holders.filter((pid) => tolerateSystemErrors(() => hasOpen(pid, path)) === true)
+  return holders.filter((pid) => tolerateSystemErrors(() => hasProcessOpened(pid, path)) === true)
 }
 
-function readInode(path: string): bigint | undefined {
+function readInodeNumber(path: string): bigint | undefined {
   return tolerateSystemErrors(() => statSync(path, { bigint: true }))?.ino
 }
 
 /** Compares only the links' texts, because other open files may belong to an unresponsive server. */
-function hasOpen(pid: number, path: string): boolean {
+function hasProcessOpened(pid: number, path: string): boolean {
   return listThreadDirectories(pid).some((task) =>
     readdirSync(`${task}/fd`).some((name) => tolerateSystemErrors(() => readlinkSync(`${task}/fd/${name}`)) === path),
   )
@@ -38,7 +38,7 @@ export function listThreadDirectories(pid: number): string[] {
  * Returns the context switch counters of a process's threads while one of them waits in the kernel for a lock or a disk
  * (state D). Otherwise returns undefined. A process that makes progress changes them with each wait.
  */
-export function readBlockedActivity(pid: number): string | undefined {
+export function readBlockedThreadCounters(pid: number): string | undefined {
   return tolerateSystemErrors(() => {
     const threads = listThreadDirectories(pid).map((task) => readFileSync(`${task}/status`, 'latin1'))
     if (!threads.some((status) => /^State:\s*D/m.test(status))) return undefined
@@ -55,20 +55,20 @@ const SIGKILL_BIT = 0x100n
  * Other processes may have a change pending, so callers wait for them.
  * @param path as the holder has opened it, without links
  */
-export function isHeldByDyingProcess(path: string, fd: number): boolean {
+export function isLockHeldByDyingProcess(path: string, fd: number): boolean {
   const { ino } = fstatSync(fd, { bigint: true })
   return findLockHolders(path, ino).some((pid) => tolerateSystemErrors(() => isDyingProcess(pid)) === true)
 }
 
 function isDyingProcess(pid: number): boolean {
-  if (readFileSync(`/proc/${pid}/comm`, 'latin1').trimEnd() !== WORKER_NAME) return false
+  if (readFileSync(`/proc/${pid}/comm`, 'latin1').trimEnd() !== WORKER_PROCESS_NAME) return false
   const liveThreads = listThreadDirectories(pid)
     .map((task) => readFileSync(`${task}/status`, 'latin1'))
     .filter((status) => !/^State:\s*[ZX]/m.test(status))
-  return liveThreads.length > 0 && liveThreads.every(hasPendingKill)
+  return liveThreads.length > 0 && liveThreads.every(hasPendingSigkill)
 }
 
-function hasPendingKill(status: string): boolean {
+function hasPendingSigkill(status: string): boolean {
   const [, pending = '0'] = /^SigPnd:\s*([0-9a-f]+)$/m.exec(status) ?? []
   return (BigInt(`0x${pending}`) & SIGKILL_BIT) !== 0n
 }
@@ -79,12 +79,12 @@ function hasPendingKill(status: string): boolean {
  * @param lock the file, by a path without links
  * @returns its pid
  */
-export function endAbandoned(lock: string, verb: string): number | undefined {
+export function killAbandonedLockHolder(lock: string, verb: string): number | undefined {
   const isAbandoned = (pid: number) =>
     pid !== process.pid &&
     hasOwnUserIds(pid) &&
-    !hasRaisedRights(pid) &&
-    hasFirstArgument(pid, verb) &&
+    !hasProcessRaisedRights(pid) &&
+    hasProcessFirstArgument(pid, verb) &&
     readParentPid(pid) !== process.ppid
   for (const pid of findLockHolders(lock)) {
     const isEnded = withPidfd(pid, (kill) => {
@@ -97,6 +97,6 @@ export function endAbandoned(lock: string, verb: string): number | undefined {
   return undefined
 }
 
-const hasFirstArgument = (pid: number, verb: string) => readProcText(pid, 'cmdline').split('\0')[1] === verb
+const hasProcessFirstArgument = (pid: number, verb: string) => readProcText(pid, 'cmdline').split('\0')[1] === verb
 
 const readParentPid = (pid: number) => Number(/^PPid:\s*(\d+)$/m.exec(readProcText(pid, 'status'))?.[1])

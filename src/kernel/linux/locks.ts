@@ -1,14 +1,14 @@
 import { constants, fstatSync, ftruncateSync, openSync, statSync, writeSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { type Lock, tolerateErrno } from '../host.ts'
-import { nodeFs, openPathHandle, reportDirectoryPath } from '../path-handle.ts'
+import { nodeFs, openPathHandle, reportErrorsWithDirectoryPath } from '../path-handle.ts'
 import { tolerateSystemErrors } from '../system-error.ts'
-import { openParent, openToWrite, removeNames } from '../write-file.ts'
-import { requireSuccess, systemCall } from './kernel.ts'
-import { isHeldByDyingProcess } from './lock-holders.ts'
-import { close, deferCloseFd } from './open.ts'
+import { openFileToWrite, openParentDirectory, removeNamesInDirectory } from '../write-file.ts'
+import { createSystemCall, requireCallSuccess } from './kernel.ts'
+import { isLockHeldByDyingProcess } from './lock-holders.ts'
+import { closeDescriptor, deferDescriptorClose } from './open.ts'
 
-const flock = systemCall('flock')
+const flock = createSystemCall('flock')
 
 const LOCK_SH = 1
 const LOCK_EX = 2
@@ -21,28 +21,35 @@ const LOCK_UN = 8
  * path is therefore not returned.
  */
 export function tryLockFile(path: string): Lock | undefined {
-  return createLock(path, openLocked(path) ?? (removeFileOfDyingHolder(path) ? openLocked(path) : undefined))
+  return createLock(
+    path,
+    openLockedFile(path) ?? (removeLockFileOfDyingHolder(path) ? openLockedFile(path) : undefined),
+  )
 }
 
 /**
  * Takes the lock as a descriptor that a child process may inherit. The lock is held until both have closed it. A shared
  * lock on the directory prevents others from removing the file as that of a killed process.
  */
-export function openLocked(path: string): number | undefined {
+export function openLockedFile(path: string): number | undefined {
   using others = flockDirectory(dirname(path), LOCK_SH)
   if (others === undefined) return undefined
-  return keepIfLocked(path, openToWrite(nodeFs, path, constants.O_RDWR | constants.O_CREAT, 0o600).fd, LOCK_EX)
+  return keepDescriptorIfLocked(
+    path,
+    openFileToWrite(nodeFs, path, constants.O_RDWR | constants.O_CREAT, 0o600).fd,
+    LOCK_EX,
+  )
 }
 
 /** Like `tryLockFile`, but a killed holder keeps the lock until it has ended. The file has the holder's pid. */
-export function tryIsolatedLock(path: string): Lock | undefined {
-  const fd = openLocked(path)
-  if (fd !== undefined) tolerateSystemErrors(() => writeHolder(fd, process.pid))
+export function tryLockIsolatedFile(path: string): Lock | undefined {
+  const fd = openLockedFile(path)
+  if (fd !== undefined) tolerateSystemErrors(() => writeLockHolderPid(fd, process.pid))
   return createLock(path, fd)
 }
 
 /** Writes the pid of the holder into a lock file. */
-export function writeHolder(fd: number, pid: number | undefined): void {
+export function writeLockHolderPid(fd: number, pid: number | undefined): void {
   ftruncateSync(fd)
   writeSync(fd, String(pid ?? ''), 0)
 }
@@ -57,16 +64,16 @@ function flockDirectory(path: string, operation: number): Lock | undefined {
   using directory = openPathHandle(nodeFs, path, constants.O_DIRECTORY)
   return createLock(
     path,
-    keepIfLocked(path, openSync(directory.link, constants.O_RDONLY | constants.O_DIRECTORY), operation),
+    keepDescriptorIfLocked(path, openSync(directory.link, constants.O_RDONLY | constants.O_DIRECTORY), operation),
   )
 }
 
-function keepIfLocked(path: string, fd: number, operation: number): number | undefined {
+function keepDescriptorIfLocked(path: string, fd: number, operation: number): number | undefined {
   let isLocked = false
   try {
-    isLocked = tryFlock(fd, operation) && isStillAt(path, fd)
+    isLocked = tryFlock(fd, operation) && isFileStillAtPath(path, fd)
   } finally {
-    if (!isLocked) close(fd)
+    if (!isLocked) closeDescriptor(fd)
   }
   return isLocked ? fd : undefined
 }
@@ -78,45 +85,45 @@ function createLock(path: string, fd: number | undefined): Lock | undefined {
     if (!isHeldNow) return
     isHeldNow = false
     using _ = deferUnlock(fd)
-    if (discard) removeNames(nodeFs, dirname(path), [basename(path)])
+    if (discard) removeNamesInDirectory(nodeFs, dirname(path), [basename(path)])
   }
   return { release, [Symbol.dispose]: release }
 }
 
 export function isLockedFile(path: string): boolean {
-  return isHeld(path, (fd) => !isHolderDying(path, fd))
+  return isLockHeldBy(path, (fd) => !isLockHolderDying(path, fd))
 }
 
 /** Checks for any holder, including a child that inherited the lock and outlives the process that took it. */
-export function isHeldByAnyProcess(path: string): boolean {
-  return isHeld(path, () => true)
+export function isLockHeldByAnyProcess(path: string): boolean {
+  return isLockHeldBy(path, () => true)
 }
 
-function isHeld(path: string, matchesHolder: (fd: number) => boolean): boolean {
-  const fd = openExistingLock(path)
+function isLockHeldBy(path: string, matchesHolder: (fd: number) => boolean): boolean {
+  const fd = openExistingLockFile(path)
   if (fd === undefined) return false
   using _ = deferUnlock(fd)
   return !tryFlock(fd, LOCK_SH) && matchesHolder(fd)
 }
 
 /** A missing lock file means that no process holds the lock. */
-export function whileUnlocked<T>(path: string, call: () => T): T | 'locked' {
-  const fd = openExistingLock(path)
+export function callWhileUnlocked<T>(path: string, call: () => T): T | 'locked' {
+  const fd = openExistingLockFile(path)
   if (fd === undefined) return call()
   using _ = deferUnlock(fd)
   return tryFlock(fd, LOCK_SH) ? call() : 'locked'
 }
 
 /** The time at which a lock's holder was last found alive, in milliseconds of this process. */
-const aliveTimes = new Map<string, number>()
-const RECHECK_INTERVAL_MS = 1000
+const lockHolderAliveTimes = new Map<string, number>()
+const HOLDER_RECHECK_INTERVAL_MS = 1000
 
 /** Waiters poll, and reading /proc/locks blocks every lock operation on the node, so the result is cached. */
-function isHolderDying(path: string, fd: number): boolean {
+function isLockHolderDying(path: string, fd: number): boolean {
   const now = performance.now()
-  if (now - (aliveTimes.get(path) ?? Number.NEGATIVE_INFINITY) < RECHECK_INTERVAL_MS) return false
-  const isDoomed = isHeldByDyingProcess(path, fd)
-  if (!isDoomed) aliveTimes.set(path, now)
+  if (now - (lockHolderAliveTimes.get(path) ?? Number.NEGATIVE_INFINITY) < HOLDER_RECHECK_INTERVAL_MS) return false
+  const isDoomed = isLockHeldByDyingProcess(path, fd)
+  if (!isDoomed) lockHolderAliveTimes.set(path, now)
   return isDoomed
 }
 
@@ -124,22 +131,22 @@ function isHolderDying(path: string, fd: number): boolean {
  * Removes the lock file of a killed isolated process that a server keeps waiting, so that another file can be locked.
  * The directory is locked meanwhile: no other process can take the lock that the dying holder releases.
  */
-function removeFileOfDyingHolder(path: string): boolean {
-  const fd = openExistingLock(path)
+function removeLockFileOfDyingHolder(path: string): boolean {
+  const fd = openExistingLockFile(path)
   if (fd === undefined) return true
-  using _ = deferCloseFd(fd)
-  if (!isHolderDying(path, fd)) return false
+  using _ = deferDescriptorClose(fd)
+  if (!isLockHolderDying(path, fd)) return false
   using alone = tolerateErrno('ENOENT', () => tryLockDirectory(dirname(path)))
-  if (alone === undefined || !isStillAt(path, fd) || !isHeldByDyingProcess(path, fd)) return false
-  removeNames(nodeFs, dirname(path), [basename(path)])
+  if (alone === undefined || !isFileStillAtPath(path, fd) || !isLockHeldByDyingProcess(path, fd)) return false
+  removeNamesInDirectory(nodeFs, dirname(path), [basename(path)])
   return true
 }
 
-function openExistingLock(path: string): number | undefined {
+function openExistingLockFile(path: string): number | undefined {
   return tolerateErrno('ENOENT', () => {
-    using parent = openParent(nodeFs, dirname(path))
+    using parent = openParentDirectory(nodeFs, dirname(path))
     const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
-    return reportDirectoryPath(parent.path, () => openSync(parent.at(basename(path)), flags))
+    return reportErrorsWithDirectoryPath(parent.path, () => openSync(parent.at(basename(path)), flags))
   })
 }
 
@@ -148,16 +155,18 @@ function deferUnlock(fd: number): Disposable {
   return {
     [Symbol.dispose]() {
       flock(fd, LOCK_UN)
-      close(fd)
+      closeDescriptor(fd)
     },
   }
 }
 
 function tryFlock(fd: number, operation: number): boolean {
-  return tolerateErrno('EAGAIN', () => requireSuccess(flock(fd, operation | LOCK_NB), 'flock', 'a lock')) !== undefined
+  return (
+    tolerateErrno('EAGAIN', () => requireCallSuccess(flock(fd, operation | LOCK_NB), 'flock', 'a lock')) !== undefined
+  )
 }
 
-function isStillAt(path: string, fd: number): boolean {
+function isFileStillAtPath(path: string, fd: number): boolean {
   const current = statSync(path, { bigint: true, throwIfNoEntry: false })
   const opened = fstatSync(fd, { bigint: true })
   return current?.ino === opened.ino && current.dev === opened.dev

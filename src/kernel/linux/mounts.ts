@@ -1,38 +1,38 @@
 import { existsSync, openSync, writeFileSync } from 'node:fs'
-import { errorCode, type Handle, type Mounts, type Name, SystemError, tolerateErrno } from '../host.ts'
+import { type EntryName, getErrno, type Handle, type MountOperations, SystemError, tolerateErrno } from '../host.ts'
 import { formatIdRanges, type IdMap } from '../id-map.ts'
-import { readText } from '../read-file.ts'
-import { findDeviceName, resolveMountSource } from './block-devices.ts'
+import { readTextFile } from '../read-file.ts'
+import { findDeviceNode, resolveMountSource } from './block-devices.ts'
 import {
   AT_EMPTY_PATH,
+  CALL_DATA_OFFSET,
+  callData,
   cloneUserNamespace,
-  DATA,
-  data,
-  putEmpty,
-  putName,
-  requireSuccess,
-  SECOND_NAME,
-  systemCall,
+  createSystemCall,
+  requireCallSuccess,
+  SECOND_NAME_OFFSET,
+  writeEmptyNameArgument,
+  writeNameArgument,
 } from './kernel.ts'
-import { deferCloseFd, hasMountsOn, O_CLOEXEC, readMountAttributes } from './open.ts'
+import { deferDescriptorClose, hasMountsOn, O_CLOEXEC, readMountAttributes } from './open.ts'
 
-const openTree = systemCall('open_tree')
-const moveMount = systemCall('move_mount')
-const fsopen = systemCall('fsopen')
-const fsconfigFlag = systemCall('fsconfig_flag')
-const fsconfigString = systemCall('fsconfig_string')
-const fsconfigCreate = systemCall('fsconfig_create')
-const fsmount = systemCall('fsmount')
-const mountSetattr = systemCall('mount_setattr')
-const umount2 = systemCall('umount2')
-const read = systemCall('read')
+const openTree = createSystemCall('open_tree')
+const moveMount = createSystemCall('move_mount')
+const fsopen = createSystemCall('fsopen')
+const fsconfigFlag = createSystemCall('fsconfig_flag')
+const fsconfigString = createSystemCall('fsconfig_string')
+const fsconfigCreate = createSystemCall('fsconfig_create')
+const fsmount = createSystemCall('fsmount')
+const mountSetattr = createSystemCall('mount_setattr')
+const umount2 = createSystemCall('umount2')
+const read = createSystemCall('read')
 
 // include/uapi/linux/mount.h
 const OPEN_TREE_CLONE = 1
 const FSOPEN_CLOEXEC = 1
 const AT_RECURSIVE = 0x8000 // include/uapi/linux/fcntl.h
 const FSMOUNT_CLOEXEC = 1
-const MOVE_HANDLES = 0x4 | 0x40 // MOVE_MOUNT_F_EMPTY_PATH, MOVE_MOUNT_T_EMPTY_PATH
+const MOVE_MOUNT_BY_HANDLES = 0x4 | 0x40 // MOVE_MOUNT_F_EMPTY_PATH, MOVE_MOUNT_T_EMPTY_PATH
 export const MOVE_MOUNT_BENEATH = 0x200
 const MOUNT_ATTR_IDMAP = 0x100000
 const MS_PRIVATE = 1 << 18
@@ -40,39 +40,39 @@ const MNT_FORCE = 1
 const MNT_DETACH = 2
 const UMOUNT_NOFOLLOW = 8
 
-export const linuxMounts: Mounts = {
+export const linuxMounts: MountOperations = {
   cloneTree(source, isRecursive = false) {
     const flags = OPEN_TREE_CLONE | O_CLOEXEC | AT_EMPTY_PATH | (isRecursive ? AT_RECURSIVE : 0)
-    return requireSuccess(openTree(source, putEmpty(), flags), 'open_tree', 'the source') as Handle
+    return requireCallSuccess(openTree(source, writeEmptyNameArgument(), flags), 'open_tree', 'the source') as Handle
   },
 
   createTree(fsType, options, device) {
     const source = device === undefined ? 'modekeep' : resolveMountSource(device)
-    const context = requireSuccess(fsopen(putName(fsType), FSOPEN_CLOEXEC), 'fsopen', fsType)
-    using _ = deferCloseFd(context)
-    const readDetail = () => readKernelMessage(context)
+    const context = requireCallSuccess(fsopen(writeNameArgument(fsType), FSOPEN_CLOEXEC), 'fsopen', fsType)
+    using _ = deferDescriptorClose(context)
+    const readDetail = () => readFsopenMessage(context)
     for (const option of [`source=${source}`, ...options]) {
-      requireSuccess(configureOption(context, option), 'fsconfig', option, readDetail)
+      requireCallSuccess(configureMountOption(context, option), 'fsconfig', option, readDetail)
     }
     const result = fsconfigCreate(context)
-    if (device === undefined) requireSuccess(result, 'fsconfig', fsType, readDetail)
-    else requireSuccess(result, 'fsmount', findDeviceName(device), readDetail)
-    return requireSuccess(fsmount(context, FSMOUNT_CLOEXEC, 0), 'fsmount', fsType) as Handle
+    if (device === undefined) requireCallSuccess(result, 'fsconfig', fsType, readDetail)
+    else requireCallSuccess(result, 'fsmount', findDeviceNode(device), readDetail)
+    return requireCallSuccess(fsmount(context, FSMOUNT_CLOEXEC, 0), 'fsmount', fsType) as Handle
   },
 
   setFlags: (tree, { set, clear }, isRecursive = false) =>
-    setAttributes(tree, isRecursive ? AT_RECURSIVE : 0, set, clear, MS_PRIVATE, 0),
+    setMountAttributes(tree, isRecursive ? AT_RECURSIVE : 0, set, clear, MS_PRIVATE, 0),
 
   mapIds(tree, map) {
     const userNamespace = openUserNamespace(map)
-    using _ = deferCloseFd(userNamespace)
-    setAttributes(tree, 0, MOUNT_ATTR_IDMAP, 0, 0, userNamespace)
+    using _ = deferDescriptorClose(userNamespace)
+    setMountAttributes(tree, 0, MOUNT_ATTR_IDMAP, 0, 0, userNamespace)
   },
 
-  attach: (tree, target) => attachTree(tree, target, 0),
+  attach: (tree, target) => attachMountTree(tree, target, 0),
 
   attachBeneath: (tree, target) =>
-    tolerateErrno('EINVAL', () => attachTree(tree, target, MOVE_MOUNT_BENEATH)) !== undefined,
+    tolerateErrno('EINVAL', () => attachMountTree(tree, target, MOVE_MOUNT_BENEATH)) !== undefined,
 
   unmount: (parent, name) => tolerateErrno('EBUSY', () => removeMount(parent, name, 0)) !== undefined,
 
@@ -80,49 +80,67 @@ export const linuxMounts: Mounts = {
 
   hasMountsOn,
   attributesOf: readMountAttributes,
-  tableId: (handle) => Number(/^mnt_id:\s*(\d+)/m.exec(readText(`/proc/self/fdinfo/${handle}`))?.[1]),
-  table: () => readText('/proc/self/mountinfo'),
+  tableId: (handle) => Number(/^mnt_id:\s*(\d+)/m.exec(readTextFile(`/proc/self/fdinfo/${handle}`))?.[1]),
+  table: () => readTextFile('/proc/self/mountinfo'),
 }
 
 /** @returns 0 */
-function removeMount(parent: Handle, name: Name, flags: number): number {
+function removeMount(parent: Handle, name: EntryName, flags: number): number {
   const path = Buffer.concat([Buffer.from(`/proc/self/fd/${parent}/`), name])
-  return requireSuccess(umount2(putName(path), UMOUNT_NOFOLLOW | flags), 'umount2', name)
+  return requireCallSuccess(umount2(writeNameArgument(path), UMOUNT_NOFOLLOW | flags), 'umount2', name)
 }
 
 /** Calls mount_setattr(2), Linux 5.12, with the fields of struct mount_attr. The handle is the mount's root. */
-function setAttributes(
+function setMountAttributes(
   tree: Handle,
   recursion: number,
   ...fields: [set: number, clear: number, propagation: number, userns: number]
 ): void {
-  for (const [index, field] of fields.entries()) data.writeBigUInt64LE(BigInt(field), index * 8)
-  requireSuccess(mountSetattr(tree, putEmpty(), AT_EMPTY_PATH | recursion, DATA), 'mount_setattr', 'the new mount')
+  for (const [index, field] of fields.entries()) callData.writeBigUInt64LE(BigInt(field), index * 8)
+  requireCallSuccess(
+    mountSetattr(tree, writeEmptyNameArgument(), AT_EMPTY_PATH | recursion, CALL_DATA_OFFSET),
+    'mount_setattr',
+    'the new mount',
+  )
 }
 
 /** @param flags MOVE_MOUNT_BENEATH or 0 */
-export function attachTree(tree: Handle, target: Handle, flags: number, description = 'the mount directory'): number {
-  const name = putEmpty()
-  return requireSuccess(moveMount(tree, name, target, name, MOVE_HANDLES | flags), 'move_mount', description)
+export function attachMountTree(
+  tree: Handle,
+  target: Handle,
+  flags: number,
+  description = 'the mount directory',
+): number {
+  const name = writeEmptyNameArgument()
+  return requireCallSuccess(
+    moveMount(tree, name, target, name, MOVE_MOUNT_BY_HANDLES | flags),
+    'move_mount',
+    description,
+  )
 }
 
-function configureOption(context: number, option: string): number {
+function configureMountOption(context: number, option: string): number {
   const equals = option.indexOf('=')
-  if (equals < 0) return fsconfigFlag(context, 0, putName(option))
-  return fsconfigString(context, 0, putName(option.slice(0, equals)), putName(option.slice(equals + 1), SECOND_NAME))
+  if (equals < 0) return fsconfigFlag(context, 0, writeNameArgument(option))
+  return fsconfigString(
+    context,
+    0,
+    writeNameArgument(option.slice(0, equals)),
+    writeNameArgument(option.slice(equals + 1), SECOND_NAME_OFFSET),
+  )
 }
 
 /** Reads the kernel's message for a rejected option from the fsopen(2) context: "e tmpfs: Bad value for 'size'". */
-function readKernelMessage(context: number): string {
-  const size = read(context, DATA, 4096)
-  const text = data.toString('utf8', 0, Math.max(size, 0))
+function readFsopenMessage(context: number): string {
+  const size = read(context, CALL_DATA_OFFSET, 4096)
+  const text = callData.toString('utf8', 0, Math.max(size, 0))
   return text.replace(/^[ewi] /, '').trim()
 }
 
-const wait4 = systemCall('wait4')
+const wait4 = createSystemCall('wait4')
 
 /** Also waits for children that send no signal when they end. */
-const WALL = 0x40000000
+const WAIT_ALL_CHILDREN = 0x40000000
 
 /**
  * Creates a user namespace with the ids of a mount's map.
@@ -132,26 +150,26 @@ const WALL = 0x40000000
  */
 export function openUserNamespace({ uids, gids }: IdMap): number {
   // The child has its namespace in /proc until it is waited for. If this process crashes here, init waits for it.
-  const child = requireSuccess(cloneUserNamespace(), 'clone', 'a user namespace', describeLimit)
+  const child = requireCallSuccess(cloneUserNamespace(), 'clone', 'a user namespace', describeUserNamespaceLimit)
   try {
-    writeMap(child, 'uid_map', formatIdRanges(uids))
-    writeMap(child, 'gid_map', formatIdRanges(gids))
+    writeIdMap(child, 'uid_map', formatIdRanges(uids))
+    writeIdMap(child, 'gid_map', formatIdRanges(gids))
     return openSync(`/proc/${child}/ns/user`, 'r')
   } finally {
-    requireSuccess(wait4(child, DATA, WALL), 'wait4', String(child))
+    requireCallSuccess(wait4(child, CALL_DATA_OFFSET, WAIT_ALL_CHILDREN), 'wait4', String(child))
   }
 }
 
-function describeLimit(): string {
+function describeUserNamespaceLimit(): string {
   const path = '/proc/sys/user/max_user_namespaces'
   // A kernel without user namespaces does not have this file.
-  return existsSync(path) ? `user.max_user_namespaces is ${readText(path).trim()}` : ''
+  return existsSync(path) ? `user.max_user_namespaces is ${readTextFile(path).trim()}` : ''
 }
 
-function writeMap(pid: number, name: 'uid_map' | 'gid_map', map: string): void {
+function writeIdMap(pid: number, name: 'uid_map' | 'gid_map', map: string): void {
   try {
     writeFileSync(`/proc/${pid}/${name}`, map)
   } catch (error) {
-    throw new SystemError(name, errorCode(error) ?? 'EIO', 'a user namespace')
+    throw new SystemError(name, getErrno(error) ?? 'EIO', 'a user namespace')
   }
 }

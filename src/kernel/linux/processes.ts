@@ -1,10 +1,10 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { constants } from 'node:os'
-import { readText } from '../read-file.ts'
+import { readTextFile } from '../read-file.ts'
 import { tolerateSystemErrors } from '../system-error.ts'
-import { WORKER_NAME } from '../worker-process.ts'
-import { DATA, data, requireSuccess, systemCall } from './kernel.ts'
-import { deferCloseFd } from './open.ts'
+import { WORKER_PROCESS_NAME } from '../worker-process.ts'
+import { CALL_DATA_OFFSET, callData, createSystemCall, requireCallSuccess } from './kernel.ts'
+import { deferDescriptorClose } from './open.ts'
 
 export function listProcessIds(): number[] {
   return readdirSync('/proc')
@@ -45,17 +45,17 @@ export function parseProcessStatus(text: string): { userIds: number[]; capabilit
   }
 }
 
-type ProcFile = 'stat' | 'status' | 'cmdline' | 'environ'
+type ProcFileName = 'stat' | 'status' | 'cmdline' | 'environ'
 
 /** Arguments and variables each end with a NUL. Returns '' for a process that has ended, or is about to. */
-export function readProcText(pid: number, file: ProcFile): string {
+export function readProcText(pid: number, file: ProcFileName): string {
   // Both are read from the process's memory, which may be mapped from a file of an unresponsive daemon.
-  if ((file === 'cmdline' || file === 'environ') && !sharesMounts(pid)) return ''
-  return tolerateSystemErrors(() => readText(`/proc/${pid}/${file}`)) ?? ''
+  if ((file === 'cmdline' || file === 'environ') && !isInOwnMountNamespace(pid)) return ''
+  return tolerateSystemErrors(() => readTextFile(`/proc/${pid}/${file}`)) ?? ''
 }
 
 /** All processes that modekeep starts are in this mount namespace, and processes of pods are not. */
-function sharesMounts(pid: number): boolean {
+function isInOwnMountNamespace(pid: number): boolean {
   return readMountNamespace(pid) === readMountNamespace('self')
 }
 
@@ -63,8 +63,8 @@ export function readMountNamespace(pid: number | 'self'): string | undefined {
   return tolerateSystemErrors(() => readlinkSync(`/proc/${pid}/ns/mnt`))
 }
 
-const pidfdOpen = systemCall('pidfd_open')
-const pidfdSendSignal = systemCall('pidfd_send_signal')
+const pidfdOpen = createSystemCall('pidfd_open')
+const pidfdSendSignal = createSystemCall('pidfd_send_signal')
 
 /**
  * Inspects a process through a pidfd, so all reads are of one process, and `kill` reaches no other process even if the
@@ -74,7 +74,7 @@ const pidfdSendSignal = systemCall('pidfd_send_signal')
 export function withPidfd<T>(pid: number, inspect: (kill: () => void) => T): T | undefined {
   const handle = pidfdOpen(pid)
   if (handle < 0) return undefined
-  using _ = deferCloseFd(handle)
+  using _ = deferDescriptorClose(handle)
   const result = inspect(() => void pidfdSendSignal(handle, constants.signals.SIGKILL))
   // Signal 0 only checks for existence. If the process was reaped, the reads may be of another process.
   return pidfdSendSignal(handle, 0) < 0 ? undefined : result
@@ -90,7 +90,7 @@ export function hasOwnUserIds(pid: number): boolean {
 // include/uapi/linux/auxvec.h: nonzero only in a program that was given rights that its caller lacks.
 const AT_SECURE = 23n
 
-export function hasRaisedRights(pid: number): boolean {
+export function hasProcessRaisedRights(pid: number): boolean {
   const auxiliary = tolerateSystemErrors(() => readFileSync(`/proc/${pid}/auxv`)) ?? Buffer.alloc(0)
   for (let offset = 0; offset + 16 <= auxiliary.length; offset += 16) {
     if (auxiliary.readBigUInt64LE(offset) === AT_SECURE) return auxiliary.readBigUInt64LE(offset + 8) !== 0n
@@ -99,7 +99,7 @@ export function hasRaisedRights(pid: number): boolean {
 }
 
 /** Signals the remaining processes of a helper's process group, which has its leader's id. */
-export function signalGroup(leader: number, signal: NodeJS.Signals): void {
+export function signalProcessGroup(leader: number, signal: NodeJS.Signals): void {
   tolerateSystemErrors(() => process.kill(-leader, signal))
 }
 
@@ -107,7 +107,7 @@ export function signalGroup(leader: number, signal: NodeJS.Signals): void {
  * Returns the uids of pods with a visible process. A process belongs to a pod by kubelet's cgroup of the pod, or by
  * mounts from kubelet's directory of the pod. Not every runtime and configuration uses such a cgroup.
  */
-export function listRunningPods(): ReadonlySet<string> {
+export function listRunningPodUids(): ReadonlySet<string> {
   const pods = new Set<string>()
   const namespaces = new Set<string>()
   for (const pid of listProcessIds()) {
@@ -132,7 +132,7 @@ const NODE_PID_NAMESPACE = 'pid:[4026531836]'
  * or `/ID`, CRI-O's `crio-ID.scope`).
  * @returns a check for processes of a container; always true if not all of the node's processes are visible
  */
-export function snapshotProcesses(): (container: string) => boolean {
+export function snapshotContainerProcesses(): (container: string) => boolean {
   if (tolerateSystemErrors(() => readlinkSync('/proc/self/ns/pid')) !== NODE_PID_NAMESPACE) return () => true
   const cgroups = new Set(
     listProcessIds().map((pid) => tolerateSystemErrors(() => readFileSync(`/proc/${pid}/cgroup`, 'utf8'))),
@@ -141,14 +141,14 @@ export function snapshotProcesses(): (container: string) => boolean {
   return (container) => text.includes(container)
 }
 
-const UID = /[0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}/.source
+const POD_UID_PATTERN = /[0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}/.source
 
 /**
  * Returns the uid of a process's pod from its /proc/PID/cgroup. Kubelet names the pod's cgroup `pod<uid>`, with
  * underscores if systemd creates it (kubernetes pkg/kubelet/cm/pod_container_manager_linux.go).
  */
 export function parseCgroupPodUid(text: string): string | undefined {
-  const uid = new RegExp(`pod(${UID})`).exec(text)?.[1]
+  const uid = new RegExp(`pod(${POD_UID_PATTERN})`).exec(text)?.[1]
   return uid?.replaceAll('_', '-')
 }
 
@@ -160,31 +160,34 @@ export function parseCgroupPodUid(text: string): string | undefined {
 export function parseMountPodUids(table: string): string[] {
   return table.split('\n').flatMap((row) => {
     const [, , , root = '', mountPoint = ''] = row.split(' ')
-    const uid = new RegExp(`/pods/(${UID})/`).exec(root)?.[1]
+    const uid = new RegExp(`/pods/(${POD_UID_PATTERN})/`).exec(root)?.[1]
     return uid === undefined || mountPoint.includes(`/pods/${uid}/`) ? [] : [uid]
   })
 }
 
-const peerCredentials = systemCall('peer_credentials')
+const getPeerCredentials = createSystemCall('peer_credentials')
 
 /** struct ucred: a process, a user and a group, of 32 bits each. */
 const UCRED_SIZE = 12
-const USER_OFFSET = 4
+const UCRED_USER_OFFSET = 4
 /** Offset of the structure's length, after the structure. */
-const LENGTH_OFFSET = 16
+const UCRED_LENGTH_OFFSET = 16
 
 /**
  * Returns the user that connected to a unix socket, as a uid of this user namespace at the time of the connection.
  * @param fd of the connection @returns undefined if the kernel does not report it
  */
 export function readPeerUser(fd: number): number | undefined {
-  data.writeUInt32LE(UCRED_SIZE, LENGTH_OFFSET)
-  if (peerCredentials(fd, 0, 0, DATA, DATA + LENGTH_OFFSET) !== 0 || data.readUInt32LE(LENGTH_OFFSET) !== UCRED_SIZE)
+  callData.writeUInt32LE(UCRED_SIZE, UCRED_LENGTH_OFFSET)
+  if (
+    getPeerCredentials(fd, 0, 0, CALL_DATA_OFFSET, CALL_DATA_OFFSET + UCRED_LENGTH_OFFSET) !== 0 ||
+    callData.readUInt32LE(UCRED_LENGTH_OFFSET) !== UCRED_SIZE
+  )
     return undefined
-  return data.readUInt32LE(USER_OFFSET)
+  return callData.readUInt32LE(UCRED_USER_OFFSET)
 }
 
-const limitCore = systemCall('limit_core')
+const limitCore = createSystemCall('limit_core')
 
 /**
  * Disables core dumps of all programs that this process starts later. The loader has disabled those of this process.
@@ -194,26 +197,26 @@ export function forbidCoreDumps(): void {
   // fs/coredump.c: a program to which core_pattern pipes receives a core at any limit except 1.
   if (setCoreLimit(1n) < 0) {
     // The caller had set a hard limit of 0, and raising it needs CAP_SYS_RESOURCE.
-    requireSuccess(setCoreLimit(0n), 'prlimit64', 'RLIMIT_CORE')
+    requireCallSuccess(setCoreLimit(0n), 'prlimit64', 'RLIMIT_CORE')
   }
 }
 
 /** @param bytes the soft and the hard limit of a struct rlimit */
 function setCoreLimit(bytes: bigint): number {
-  data.writeBigUInt64LE(bytes, 0)
-  data.writeBigUInt64LE(bytes, 8)
-  return limitCore(0, 0, DATA)
+  callData.writeBigUInt64LE(bytes, 0)
+  callData.writeBigUInt64LE(bytes, 8)
+  return limitCore(0, 0, CALL_DATA_OFFSET)
 }
 
-const dieWithParent = systemCall('die_with_parent')
+const dieWithParent = createSystemCall('die_with_parent')
 
 /** Names this process as supervised: its supervisor may kill it while it waits in the kernel. */
-export function markSupervised(): void {
-  process.title = WORKER_NAME
+export function markProcessSupervised(): void {
+  process.title = WORKER_PROCESS_NAME
 }
 
 /** Has the kernel kill this isolated process when its parent ends: prctl(2), PR_SET_PDEATHSIG. */
-export function endWithParent(): void {
-  markSupervised()
+export function endProcessWithParent(): void {
+  markProcessSupervised()
   dieWithParent()
 }

@@ -1,7 +1,7 @@
 import { accessSync, constants, statSync } from 'node:fs'
 import { createFault } from '../../errors/fault.ts'
 import { HelperError } from '../helpers.ts'
-import { succeeds, tolerateSystemErrors } from '../system-error.ts'
+import { hasCallSucceeded, tolerateSystemErrors } from '../system-error.ts'
 
 /** Maps programs to their Debian package, and to the RPM package if its name differs. */
 const PROGRAM_PACKAGES: Readonly<Record<string, readonly [debian: string, rpm?: string]>> = {
@@ -35,13 +35,13 @@ const PROGRAM_PACKAGES: Readonly<Record<string, readonly [debian: string, rpm?: 
 }
 
 /** Formats the package for messages. Returns undefined for a program without a known package. */
-export function formatPackage(program: string): string | undefined {
+export function formatProgramPackage(program: string): string | undefined {
   const [debian, rpm] = Object.hasOwn(PROGRAM_PACKAGES, program) ? (PROGRAM_PACKAGES[program] ?? []) : []
   return rpm === undefined ? debian : `${debian} (Debian) or ${rpm} (RPM)`
 }
 
 /** The directories of the node's packages. No environment variable decides what runs as root. */
-export const SYSTEM_PATH: readonly string[] = [
+export const SYSTEM_PROGRAM_DIRECTORIES: readonly string[] = [
   '/usr/sbin',
   '/usr/bin',
   '/sbin',
@@ -54,11 +54,11 @@ export const SYSTEM_PATH: readonly string[] = [
 export function findProgram(program: string, path: readonly string[]): string {
   if (!/^[A-Za-z0-9][A-Za-z0-9._+-]*$/.test(program)) throw new Error(`no bare name of a program: ${program}`)
   const files = path.map((directory) => `${directory}/${program}`).filter(isFile)
-  const executable = files.find(isExecutable)
+  const executable = files.find(isExecutableFile)
   if (executable !== undefined) return executable
   if (files[0] !== undefined)
     throw new HelperError(createFault('program-missing', `${files[0]} is not executable`, 'install its package again'))
-  const packageName = formatPackage(program)
+  const packageName = formatProgramPackage(program)
   throw new HelperError(
     createFault(
       'program-missing',
@@ -73,6 +73,6 @@ function isFile(path: string): boolean {
   return tolerateSystemErrors(() => statSync(path).isFile()) ?? false
 }
 
-export function isExecutable(path: string): boolean {
-  return isFile(path) && succeeds(() => accessSync(path, constants.X_OK))
+export function isExecutableFile(path: string): boolean {
+  return isFile(path) && hasCallSucceeded(() => accessSync(path, constants.X_OK))
 }

@@ -1,15 +1,15 @@
 import { type BigIntStats, lstatSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { formatError } from '../../errors/refusal.ts'
-import { Dirents } from '../dirents.ts'
-import { deferClose, errorCode, type Handle, type Stat } from '../host.ts'
+import { DirentIterator } from '../dirents.ts'
+import { deferHandleClose, getErrno, type Handle, type Stat } from '../host.ts'
 import { linuxInodes as inodes } from './inodes.ts'
-import { AT_EMPTY_PATH, AT_FDCWD, arenaBytes, putEmpty, systemCall } from './kernel.ts'
+import { AT_EMPTY_PATH, AT_FDCWD, arenaBytes, createSystemCall, writeEmptyNameArgument } from './kernel.ts'
 import { linuxMounts } from './mounts.ts'
 
-const FILE_NAME = Buffer.from('file')
+const TEST_FILE_NAME = Buffer.from('file')
 
 /** Result of a system call that was compared with Node's own, or that the addon must refuse. */
-export interface SelfTest {
+export interface SelfTestResult {
   name: string
   /** Empty if the results agree. */
   difference: string
@@ -20,11 +20,12 @@ export interface SelfTest {
  * something run on a detached file system in memory, which no path reaches. It also tries calls that the kernel addon
  * must refuse.
  */
-export function selfTest(): SelfTest[] {
+export function runSelfTest(): SelfTestResult[] {
   return [
     runComparison(
       'statx',
-      () => ['/', '/etc', '/dev/null', '/proc/self'].map(compareStat).find((difference) => difference !== '') ?? '',
+      () =>
+        ['/', '/etc', '/dev/null', '/proc/self'].map(compareStatResults).find((difference) => difference !== '') ?? '',
     ),
     runComparison('getdents64', () => describeDifference(listEntries('/etc'), readdirSync('/etc').sort())),
     runComparison('errors', compareErrors),
@@ -32,20 +33,20 @@ export function selfTest(): SelfTest[] {
     runComparison('openat2', () => describeDifference(readLinkRefusal('/proc/self'), 'ELOOP')),
     ...runOnDetachedTree((tree, path) => [
       runComparison('create and fchownat', () => {
-        inodes.createFile(tree, FILE_NAME, 0o640)
-        withFile(tree, (file) => inodes.chown(file, 4242))
+        inodes.createFile(tree, TEST_FILE_NAME, 0o640)
+        withTestFile(tree, (file) => inodes.chown(file, 4242))
         return describeDifference(lstatSync(`${path}/file`).gid, 4242)
       }),
       runComparison('fchmodat2', () => {
-        withFile(tree, (file) => inodes.chmod(file, 0o2751))
+        withTestFile(tree, (file) => inodes.chmod(file, 0o2751))
         return describeDifference(lstatSync(`${path}/file`).mode & 0o7777, 0o2751)
       }),
       runComparison('extended attributes', () => {
         const value = Buffer.from([0, 1, 255])
-        return withFile(tree, (file) => {
+        return withTestFile(tree, (file) => {
           inodes.setAttribute(file, 'trusted.modekeep', value)
           const read = Buffer.from(inodes.getAttribute(file, 'trusted.modekeep') ?? []).toString('hex')
-          const names = inodes.attributeNames(file, tree, FILE_NAME)
+          const names = inodes.attributeNames(file, tree, TEST_FILE_NAME)
           return describeDifference([read, names], [value.toString('hex'), 'trusted.modekeep\0'])
         })
       }),
@@ -59,7 +60,7 @@ export function selfTest(): SelfTest[] {
   ]
 }
 
-function runComparison(name: string, compare: () => string): SelfTest {
+function runComparison(name: string, compare: () => string): SelfTestResult {
   try {
     return { name, difference: compare() }
   } catch (error) {
@@ -72,10 +73,10 @@ function describeDifference(ownResult: unknown, nodeResult: unknown): string {
   return own === node ? '' : `it says ${own}, Node says ${node}`
 }
 
-function compareStat(path: string): string {
+function compareStatResults(path: string): string {
   const slash = path.lastIndexOf('/')
   const parent = inodes.openTrusted(path.slice(0, slash) || '/')
-  using _ = deferClose(inodes, parent)
+  using _ = deferHandleClose(inodes, parent)
   const name = path.slice(slash + 1) || '.'
   const difference = describeDifference(
     pickStat(inodes.statEntry(parent, Buffer.from(name))),
@@ -90,12 +91,12 @@ const pickNodeStat = ({ mode, uid, gid, nlink }: BigIntStats) => [mode, uid, gid
 
 function listEntries(path: string): string[] {
   const above = inodes.openTrusted(path)
-  using _above = deferClose(inodes, above)
+  using _above = deferHandleClose(inodes, above)
   const directory = inodes.openDirectory(above, Buffer.from('.'))
-  using _directory = deferClose(inodes, directory)
+  using _directory = deferHandleClose(inodes, directory)
   const names: string[] = []
   for (let block = inodes.readEntries(directory); block.length > 0; block = inodes.readEntries(directory)) {
-    const dirents = new Dirents(block)
+    const dirents = new DirentIterator(block)
     while (dirents.next()) names.push(Buffer.from(dirents.name).toString())
   }
   return names.sort()
@@ -103,7 +104,7 @@ function listEntries(path: string): string[] {
 
 function compareErrors(): string {
   const root = inodes.openTrusted('/')
-  using _ = deferClose(inodes, root)
+  using _ = deferHandleClose(inodes, root)
   const names = ['modekeep-has-no-such-name', 'proc/self/exe/x']
   const ownCodes = names.map((name) => readErrorCode(() => inodes.close(inodes.openEntry(root, Buffer.from(name)))))
   return describeDifference(
@@ -114,15 +115,15 @@ function compareErrors(): string {
 
 /** The calls are harmless even if not refused: the kernel would return ENOENT or EFAULT. */
 function findUnrefusedCalls(): string {
-  const [statx, openat] = [systemCall('statx'), systemCall('openat')]
+  const [statx, openat] = [createSystemCall('statx'), createSystemCall('openat')]
   const end = arenaBytes.length
   const results = {
-    'a fraction': openat(0.5, putEmpty()),
-    'no number': openat(Number.NaN, putEmpty()),
-    'more than 32 bits': openat(2 ** 32, putEmpty()),
+    'a fraction': openat(0.5, writeEmptyNameArgument()),
+    'no number': openat(Number.NaN, writeEmptyNameArgument()),
+    'more than 32 bits': openat(2 ** 32, writeEmptyNameArgument()),
     'a name outside of the arena': openat(AT_FDCWD, -1),
     'a name behind the arena': openat(AT_FDCWD, end),
-    'a structure that leaves the arena': statx(AT_FDCWD, putEmpty(), AT_EMPTY_PATH, 0, end - 255),
+    'a structure that leaves the arena': statx(AT_FDCWD, writeEmptyNameArgument(), AT_EMPTY_PATH, 0, end - 255),
   }
   const accepted = Object.entries(results).filter(([, result]) => !Number.isNaN(result))
   return accepted.map(([description]) => `${description} is not refused`).join(', ')
@@ -138,20 +139,20 @@ function readErrorCode(attempt: () => unknown): string {
     attempt()
     return ''
   } catch (error) {
-    return errorCode(error) ?? String(error)
+    return getErrno(error) ?? String(error)
   }
 }
 
-function withFile<T>(tree: Handle, use: (file: Handle) => T): T {
-  const file = inodes.openEntry(tree, FILE_NAME)
-  using _ = deferClose(inodes, file)
+function withTestFile<T>(tree: Handle, use: (file: Handle) => T): T {
+  const file = inodes.openEntry(tree, TEST_FILE_NAME)
+  using _ = deferHandleClose(inodes, file)
   return use(file)
 }
 
-function runOnDetachedTree(tests: (tree: Handle, path: string) => SelfTest[]): SelfTest[] {
+function runOnDetachedTree(tests: (tree: Handle, path: string) => SelfTestResult[]): SelfTestResult[] {
   try {
     const tree = linuxMounts.createTree('tmpfs', ['size=64k'])
-    using _ = deferClose(inodes, tree)
+    using _ = deferHandleClose(inodes, tree)
     return tests(tree, `/proc/self/fd/${tree}`)
   } catch (error) {
     return [{ name: 'calls that change', difference: `not tried: ${formatError(error)}` }]

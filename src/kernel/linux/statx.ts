@@ -1,18 +1,18 @@
-import type { Handle, Name, SpaceUsage, Stat, StatView } from '../host.ts'
+import type { EntryName, Handle, SpaceUsage, Stat, StatView } from '../host.ts'
 import {
   AT_EMPTY_PATH,
   AT_SYMLINK_NOFOLLOW,
-  DATA,
-  data,
-  putEmpty,
-  putName,
-  requireSuccess,
-  STATX_DATA,
-  systemCall,
+  CALL_DATA_OFFSET,
+  callData,
+  createSystemCall,
+  requireCallSuccess,
+  STATX_DATA_OFFSET,
+  writeEmptyNameArgument,
+  writeNameArgument,
 } from './kernel.ts'
 
-const statx = systemCall('statx')
-const fstatfs = systemCall('fstatfs')
+const statx = createSystemCall('statx')
+const fstatfs = createSystemCall('fstatfs')
 
 // include/uapi/linux/{fcntl,stat}.h
 const AT_NO_AUTOMOUNT = 0x800
@@ -28,101 +28,111 @@ const STATX_ATTR_IMMUTABLE = 0x10
 const STATX_ATTR_APPEND = 0x20
 const STATX_ATTR_MOUNT_ROOT = 0x2000
 
-const REQUESTED_FIELDS = STATX_BASIC_STATS | STATX_BTIME | STATX_MNT_ID | STATX_MNT_ID_UNIQUE
+const REQUESTED_STATX_FIELDS = STATX_BASIC_STATS | STATX_BTIME | STATX_MNT_ID | STATX_MNT_ID_UNIQUE
 /** statx(2) ignores the descriptor for an absolute path. */
-const ANY_HANDLE = 0 as Handle
+const IGNORED_HANDLE = 0 as Handle
 const HANDLE_STATX_FLAGS = AT_EMPTY_PATH | AT_NO_AUTOMOUNT
 const NAME_STATX_FLAGS = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT
 
 /** Calls statx(2) on the inode of a handle. */
 export function viewHandleStat(handle: Handle): StatView {
   callStatx(handle)
-  recordOverlay(handle, lastStat.device)
-  return lastStat
+  recordOverlayDevice(handle, lastStatxView.device)
+  return lastStatxView
 }
 
 /** The cheapest variant of `viewHandleStat`. */
 export function readOwnership(handle: Handle): Pick<Stat, 'gid' | 'mode' | 'changed'> {
   callStatx(handle)
-  const { gid, mode, changed } = lastStat
+  const { gid, mode, changed } = lastStatxView
   return { gid, mode, changed }
 }
 
 /** Calls statx(2) on a name, which may be on another device than its directory. */
-export function viewEntryStat(parent: Handle, name: Name | string, sync = 0): StatView {
+export function viewEntryStat(parent: Handle, name: EntryName | string, sync = 0): StatView {
   callStatx(parent, name, sync)
   // A mount's root is on another device than its directory's handle.
-  if (!lastStat.mountRoot) recordOverlay(parent, lastStat.device)
-  return lastStat
+  if (!lastStatxView.mountRoot) recordOverlayDevice(parent, lastStatxView.device)
+  return lastStatxView
 }
 
-export function statName(parent: Handle, name: Name | string, sync = 0): Stat {
+export function statName(parent: Handle, name: EntryName | string, sync = 0): Stat {
   return viewEntryStat(parent, name, sync).keep()
 }
 
 /** Never queries a server or a daemon, which may not respond. Without a name, it stats the handle itself. */
-export function statUnsynced(parent: Handle, name?: Name): Stat {
+export function statUnsynced(parent: Handle, name?: EntryName): Stat {
   callStatx(parent, name, AT_STATX_DONT_SYNC)
-  return lastStat.keep()
+  return lastStatxView.keep()
 }
 
 /** Follows a link of /proc/PID to its inode. It may query a server: NFS revalidates even such a link. */
 export function statMagicLink(path: string): StatView {
-  requireSuccess(
-    statx(ANY_HANDLE, putName(path), AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC, REQUESTED_FIELDS, STATX_DATA),
+  requireCallSuccess(
+    statx(
+      IGNORED_HANDLE,
+      writeNameArgument(path),
+      AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC,
+      REQUESTED_STATX_FIELDS,
+      STATX_DATA_OFFSET,
+    ),
     'statx',
     path,
   )
-  return lastStat
+  return lastStatxView
 }
 
 /** Checks whether the kernel reports a field of `mask`. */
-export function reportsField(handle: Handle, mask: number): boolean {
+export function hasStatxField(handle: Handle, mask: number): boolean {
   callStatx(handle, undefined, 0, mask)
-  return (fields.getUint32(STATX_DATA, true) & mask) !== 0
+  return (callDataFields.getUint32(STATX_DATA_OFFSET, true) & mask) !== 0
 }
 
 /** Returns the number of a handle's btrfs subvolume, undefined before Linux 6.10. */
-export function readSubvolume(handle: Handle): bigint | undefined {
-  return reportsField(handle, STATX_SUBVOL) ? fields.getBigUint64(STATX_DATA + 0xa0, true) : undefined
+export function readSubvolumeId(handle: Handle): bigint | undefined {
+  return hasStatxField(handle, STATX_SUBVOL) ? callDataFields.getBigUint64(STATX_DATA_OFFSET + 0xa0, true) : undefined
 }
 
 /** Without a name, it stats the handle itself. */
-function callStatx(handle: Handle, name?: Name | string, flags = 0, mask = REQUESTED_FIELDS): void {
-  const path = name === undefined ? putEmpty() : putName(name)
+function callStatx(handle: Handle, name?: EntryName | string, flags = 0, mask = REQUESTED_STATX_FIELDS): void {
+  const path = name === undefined ? writeEmptyNameArgument() : writeNameArgument(name)
   const statxFlags = (name === undefined ? HANDLE_STATX_FLAGS : NAME_STATX_FLAGS) | flags
-  requireSuccess(statx(handle, path, statxFlags, mask, STATX_DATA), 'statx', name ?? 'an open handle')
+  requireCallSuccess(statx(handle, path, statxFlags, mask, STATX_DATA_OFFSET), 'statx', name ?? 'an open handle')
 }
 
 // struct statfs (x86-64 and arm64)
-const F_TYPE = 0
-const F_BLOCKS = 16
-const F_BFREE = 24
-const F_BAVAIL = 32
-const F_FILES = 40
-const F_FFREE = 48
-const F_FRSIZE = 72
-const F_FSID = 56
-const F_FLAGS = 80
+const STATFS_TYPE_OFFSET = 0
+const STATFS_BLOCKS_OFFSET = 16
+const STATFS_BFREE_OFFSET = 24
+const STATFS_BAVAIL_OFFSET = 32
+const STATFS_FILES_OFFSET = 40
+const STATFS_FFREE_OFFSET = 48
+const STATFS_FRSIZE_OFFSET = 72
+const STATFS_FSID_OFFSET = 56
+const STATFS_FLAGS_OFFSET = 80
 
 /** Calls statfs(2). `id` does not identify a device: after a reboot another one may have it. */
 export function statFs(handle: Handle, target: string): { type: number; flags: number; id: string } {
-  requireSuccess(fstatfs(handle, DATA), 'fstatfs', target)
+  requireCallSuccess(fstatfs(handle, CALL_DATA_OFFSET), 'fstatfs', target)
   return {
-    type: data.readUInt32LE(F_TYPE),
-    flags: data.readUInt32LE(F_FLAGS),
-    id: data.toString('hex', F_FSID, F_FSID + 8),
+    type: callData.readUInt32LE(STATFS_TYPE_OFFSET),
+    flags: callData.readUInt32LE(STATFS_FLAGS_OFFSET),
+    id: callData.toString('hex', STATFS_FSID_OFFSET, STATFS_FSID_OFFSET + 8),
   }
 }
 
 /** Returns the total and free space of a handle's file system by statfs(2). */
 export function readSpaceUsage(handle: Handle): { bytes: SpaceUsage; inodes: SpaceUsage } {
-  requireSuccess(fstatfs(handle, DATA), 'fstatfs', 'an open handle')
-  const field = (offset: number) => data.readBigUInt64LE(offset)
-  const size = field(F_FRSIZE)
+  requireCallSuccess(fstatfs(handle, CALL_DATA_OFFSET), 'fstatfs', 'an open handle')
+  const field = (offset: number) => callData.readBigUInt64LE(offset)
+  const size = field(STATFS_FRSIZE_OFFSET)
   return {
-    bytes: createSpaceUsage(field(F_BLOCKS) * size, field(F_BFREE) * size, field(F_BAVAIL) * size),
-    inodes: createSpaceUsage(field(F_FILES), field(F_FFREE), field(F_FFREE)),
+    bytes: createSpaceUsage(
+      field(STATFS_BLOCKS_OFFSET) * size,
+      field(STATFS_BFREE_OFFSET) * size,
+      field(STATFS_BAVAIL_OFFSET) * size,
+    ),
+    inodes: createSpaceUsage(field(STATFS_FILES_OFFSET), field(STATFS_FFREE_OFFSET), field(STATFS_FFREE_OFFSET)),
   }
 }
 
@@ -134,19 +144,19 @@ function createSpaceUsage(total: bigint, free: bigint, available: bigint): Space
 // include/uapi/linux/magic.h. On overlayfs an inode is copied up at its first change: it keeps its number, but gets
 // another birth time (overlayfs.rst).
 const OVERLAYFS_SUPER_MAGIC = 0x794c7630
-const overlays = new Map<number, boolean>()
-let lastDevice = -1
+const isOverlayByDevice = new Map<number, boolean>()
+let lastRecordedDevice = -1
 
 /** Records once for each device whether it is an overlay. @param handle of an inode on it */
-export function recordOverlay(handle: Handle, device: number): void {
-  if (device === lastDevice) return
-  lastDevice = device
-  if (overlays.has(device) || fstatfs(handle, DATA) !== 0) return
-  overlays.set(device, data.readUInt32LE(F_TYPE) === OVERLAYFS_SUPER_MAGIC)
+export function recordOverlayDevice(handle: Handle, device: number): void {
+  if (device === lastRecordedDevice) return
+  lastRecordedDevice = device
+  if (isOverlayByDevice.has(device) || fstatfs(handle, CALL_DATA_OFFSET) !== 0) return
+  isOverlayByDevice.set(device, callData.readUInt32LE(STATFS_TYPE_OFFSET) === OVERLAYFS_SUPER_MAGIC)
 }
 
-const fields = new DataView(data.buffer)
-const TWO_32 = 2 ** 32
+const callDataFields = new DataView(callData.buffer)
+const TWO_TO_THE_32 = 2 ** 32
 
 /** View of a struct statx (include/uapi/linux/stat.h) in the memory that a call has filled. */
 export class StatxView implements StatView {
@@ -181,7 +191,7 @@ export class StatxView implements StatView {
 
   get mountId(): number {
     // The kernel counts ids up from the boot on, so they stay far below 2^53.
-    return this.#word(0x90) + this.#word(0x94) * TWO_32
+    return this.#word(0x90) + this.#word(0x94) * TWO_TO_THE_32
   }
 
   get changed(): number {
@@ -205,7 +215,7 @@ export class StatxView implements StatView {
   }
 
   get born(): bigint {
-    const isReported = (this.#word(0) & STATX_BTIME) !== 0 && !overlays.get(this.device)
+    const isReported = (this.#word(0) & STATX_BTIME) !== 0 && !isOverlayByDevice.get(this.device)
     return isReported ? readNanoseconds(this.#fields, this.at + 0x50) : 0n
   }
 
@@ -224,11 +234,11 @@ export class StatxView implements StatView {
 }
 
 /** Result of the last single call. */
-export const lastStat = new StatxView(fields, STATX_DATA)
+export const lastStatxView = new StatxView(callDataFields, STATX_DATA_OFFSET)
 
 /** No file time exceeds 2^53 seconds. */
 function readMilliseconds(fields: DataView, offset: number): number {
-  const seconds = fields.getUint32(offset, true) + fields.getInt32(offset + 4, true) * TWO_32
+  const seconds = fields.getUint32(offset, true) + fields.getInt32(offset + 4, true) * TWO_TO_THE_32
   return seconds * 1000 + fields.getUint32(offset + 8, true) / 1_000_000
 }
 

@@ -1,7 +1,7 @@
 import { type FSWatcher, openSync, statSync, watch, writeSync } from 'node:fs'
-import { errorCode, tolerateErrno } from '../host.ts'
-import { DATA, data, requireSuccess, systemCall } from './kernel.ts'
-import { close, deferCloseFd, O_CLOEXEC, openCached } from './open.ts'
+import { getErrno, tolerateErrno } from '../host.ts'
+import { CALL_DATA_OFFSET, callData, createSystemCall, requireCallSuccess } from './kernel.ts'
+import { closeDescriptor, deferDescriptorClose, O_CLOEXEC, openCachedPath } from './open.ts'
 import { readProcessStat } from './processes.ts'
 
 /** Reports created, removed and renamed entries of directories: inotify(7). */
@@ -32,7 +32,7 @@ export class DirectoryWatches {
     using handles = new DisposableStack()
     const pathByKey = new Map<string, string>()
     for (const path of directories) {
-      const openedPath = this.#attempt(() => (this.#mayWait ? path : openWithoutWaiting(path, handles)))
+      const openedPath = this.#attempt(() => (this.#mayWait ? path : openCachedDirectory(path, handles)))
       const key = openedPath === undefined ? undefined : this.#attempt(() => readDirectoryKey(openedPath, path))
       if (openedPath !== undefined && key !== undefined) pathByKey.set(key, openedPath)
     }
@@ -67,19 +67,19 @@ export class DirectoryWatches {
   }
 
   #reportOnce(error: Error): void {
-    const code = errorCode(error) ?? ''
-    if (IGNORED_CODES.has(code) || this.#reportedCodes.has(code)) return
+    const code = getErrno(error) ?? ''
+    if (IGNORED_WATCH_ERRNOS.has(code) || this.#reportedCodes.has(code)) return
     this.#reportedCodes.add(code)
     this.#failed(error)
   }
 }
 
-const IGNORED_CODES: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR', 'EAGAIN'])
+const IGNORED_WATCH_ERRNOS: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR', 'EAGAIN'])
 
 /** @returns a path that leads to the directory until `held` is disposed of */
-function openWithoutWaiting(path: string, handles: DisposableStack): string {
-  const handle = openCached(path)
-  handles.use(deferCloseFd(handle))
+function openCachedDirectory(path: string, handles: DisposableStack): string {
+  const handle = openCachedPath(path)
+  handles.use(deferDescriptorClose(handle))
   return `/proc/self/fd/${handle}`
 }
 
@@ -88,8 +88,8 @@ function readDirectoryKey(openedPath: string, path: string): string {
   return `${dev}:${ino}:${birthtimeNs}:${path}`
 }
 
-const pipe2 = systemCall('pipe2')
-const ppoll = systemCall('ppoll')
+const pipe2 = createSystemCall('pipe2')
+const ppoll = createSystemCall('ppoll')
 
 // include/uapi/asm-generic/poll.h
 const POLLIN = 1
@@ -109,15 +109,15 @@ interface WatchStop {
 }
 
 export function createWatchStop(): WatchStop {
-  requireSuccess(pipe2(DATA, O_CLOEXEC), 'pipe2', 'a pipe')
-  const [handle, writable] = [data.readInt32LE(0), data.readInt32LE(4)]
+  requireCallSuccess(pipe2(CALL_DATA_OFFSET, O_CLOEXEC), 'pipe2', 'a pipe')
+  const [handle, writable] = [callData.readInt32LE(0), callData.readInt32LE(4)]
   return {
     handle,
     now() {
       // Closing alone is not enough, because a child that is being started may have a copy. EPIPE: the watching thread
       // has failed.
       tolerateErrno('EPIPE', () => writeSync(writable, '.'))
-      close(writable)
+      closeDescriptor(writable)
     },
   }
 }
@@ -127,35 +127,36 @@ export function createWatchStop(): WatchStop {
  * change can be missed. Calls `changed` after one or several changes of this process's mount table.
  */
 export function watchMountTable(stop: WatchStop['handle'], ready: () => void, changed: () => void): void {
-  using _stop = deferCloseFd(stop)
+  using _stop = deferDescriptorClose(stop)
   const table = openSync('/proc/self/mountinfo', 'r')
-  using _table = deferCloseFd(table)
+  using _table = deferDescriptorClose(table)
   ready()
-  for (let event = pollTable(table, stop); !event.stopped; event = pollTable(table, stop)) if (event.changed) changed()
+  for (let event = pollMountTable(table, stop); !event.stopped; event = pollMountTable(table, stop))
+    if (event.changed) changed()
 }
 
 /** Calls poll(2) without a deadline. arm64 only has ppoll(2). */
-function pollTable(table: number, stop: number): { changed: boolean; stopped: boolean } {
-  data.fill(0, 0, 2 * POLLFD_SIZE)
+function pollMountTable(table: number, stop: number): { changed: boolean; stopped: boolean } {
+  callData.fill(0, 0, 2 * POLLFD_SIZE)
   // POLLPRI and POLLERR report a changed table, proc_pid_mounts(5). POLLIN is always set.
-  data.writeInt32LE(table, 0)
-  data.writeInt16LE(POLLPRI, 4)
-  data.writeInt32LE(stop, POLLFD_SIZE)
-  data.writeInt16LE(POLLIN, POLLFD_SIZE + 4)
-  const ready = ppoll(DATA)
+  callData.writeInt32LE(table, 0)
+  callData.writeInt16LE(POLLPRI, 4)
+  callData.writeInt32LE(stop, POLLFD_SIZE)
+  callData.writeInt16LE(POLLIN, POLLFD_SIZE + 4)
+  const ready = ppoll(CALL_DATA_OFFSET)
   if (ready === EINTR) return { changed: false, stopped: false }
-  requireSuccess(ready, 'ppoll', 'the mount table')
+  requireCallSuccess(ready, 'ppoll', 'the mount table')
   return {
-    changed: (data.readInt16LE(6) & POLLPRI) !== 0,
-    stopped: (data.readInt16LE(POLLFD_SIZE + 6) & (POLLIN | POLLHUP)) !== 0,
+    changed: (callData.readInt16LE(6) & POLLPRI) !== 0,
+    stopped: (callData.readInt16LE(POLLFD_SIZE + 6) & (POLLIN | POLLHUP)) !== 0,
   }
 }
 
 /** The kernel notifies only a parent when a process ends, and a daemon's parent has ended. So processes are polled. */
-const POLL_INTERVAL_MS = 1000
+const PROCESS_POLL_INTERVAL_MS = 1000
 
 /** A process disappears before its last thread has closed its descriptors. Until then its mounts appear healthy. */
-const CALLBACK_COUNT = 3
+const PROCESS_END_CALLBACK_COUNT = 3
 
 /** Calls back within about a second after a watched process has ended, and for a few seconds more. */
 export class ProcessWatch {
@@ -174,7 +175,8 @@ export class ProcessWatch {
     for (const pid of pids) {
       if (!this.#processes.has(pid)) this.#processes.set(pid, readProcessStat(pid)?.start ?? PROCESS_ENDED)
     }
-    if (this.#processes.size > 0) this.#timer ??= setInterval(() => this.#checkProcesses(), POLL_INTERVAL_MS).unref()
+    if (this.#processes.size > 0)
+      this.#timer ??= setInterval(() => this.#checkProcesses(), PROCESS_POLL_INTERVAL_MS).unref()
   }
 
   close(): void {
@@ -186,7 +188,7 @@ export class ProcessWatch {
   #checkProcesses(): void {
     const gone = [...this.#processes].filter(([pid, start]) => readProcessStat(pid)?.start !== start)
     for (const [pid] of gone) this.#processes.delete(pid)
-    if (gone.length > 0) this.#callbacksLeft = CALLBACK_COUNT
+    if (gone.length > 0) this.#callbacksLeft = PROCESS_END_CALLBACK_COUNT
     if (this.#callbacksLeft > 0) {
       this.#callbacksLeft--
       this.#ended()

@@ -5,12 +5,12 @@ import { type MountRow, parseMountinfo } from './mountinfo.ts'
 import { createLocationFinder } from './tree-location.ts'
 
 /** The name of the CSI driver in a pod's volume and in the CSIDriver object. Kubelet's directory for it has the same name. */
-export const CSI_DRIVER = 'modekeep.csi'
+export const CSI_DRIVER_NAME = 'modekeep.csi'
 
 /** The directory of kubelet's CSI plugin below a pod's volumes. */
-export const CSI_PLUGIN = 'kubernetes.io~csi'
+export const CSI_PLUGIN_DIRECTORY = 'kubernetes.io~csi'
 
-const POD_VOLUME = /\/pods\/[^/]+\/volumes\/(modekeep~fs\/[^/]+|kubernetes\.io~csi\/[^/]+\/mount)$/
+const POD_VOLUME_PATTERN = /\/pods\/[^/]+\/volumes\/(modekeep~fs\/[^/]+|kubernetes\.io~csi\/[^/]+\/mount)$/
 
 /**
  * Checks whether kubelet created a directory for a FlexVolume or a CSI volume. Only from those does modekeep remove mounts that
@@ -43,29 +43,29 @@ export function parseSubPathVolume(below: string): string | undefined {
  * every path of kubelet's directory, because the UID of a pod is unique. Returns undefined for other directories.
  */
 export function parsePodVolume(directory: string): string | undefined {
-  return POD_VOLUME.exec(directory)?.[0]
+  return POD_VOLUME_PATTERN.exec(directory)?.[0]
 }
 
 /**
  * Checks whether kubelet created the directory for a volume of this driver. Kubelet writes the driver's name next to a CSI
  * volume (kubernetes pkg/volume/csi/csi_attacher.go, vol_data.json). A CSI driver with another name is not recognised.
  */
-export function isOwnVolume({ files }: Host, directory: string): boolean {
-  const [, volume] = POD_VOLUME.exec(directory) ?? []
-  if (!volume?.startsWith(`${CSI_PLUGIN}/`)) return volume !== undefined
-  const note = tolerateSystemErrors(() => files.readForeign(`${dirname(directory)}/${CSI_VOLUME_DATA}`)) ?? ''
-  return parseDriverName(note) === CSI_DRIVER
+export function isModekeepVolumeDirectory({ files }: Host, directory: string): boolean {
+  const [, volume] = POD_VOLUME_PATTERN.exec(directory) ?? []
+  if (!volume?.startsWith(`${CSI_PLUGIN_DIRECTORY}/`)) return volume !== undefined
+  const note = tolerateSystemErrors(() => files.readForeign(`${dirname(directory)}/${CSI_VOLUME_DATA_FILE}`)) ?? ''
+  return parseCsiDriverName(note) === CSI_DRIVER_NAME
 }
 
 /** Formats the path at which kubelet mounts a volume: one directory deeper for CSI. @param pod the pod's directory */
 export const formatVolumeDirectory = (pod: string, plugin: string, volume: string): string =>
-  `${pod}/volumes/${plugin}/${volume}${plugin === CSI_PLUGIN ? '/mount' : ''}`
+  `${pod}/volumes/${plugin}/${volume}${plugin === CSI_PLUGIN_DIRECTORY ? '/mount' : ''}`
 
 /** The name of the file that kubelet writes next to a CSI volume. */
-export const CSI_VOLUME_DATA = 'vol_data.json'
+export const CSI_VOLUME_DATA_FILE = 'vol_data.json'
 
 /** Returns the driver's name in the text of that file. */
-export function parseDriverName(note: string): string | undefined {
+export function parseCsiDriverName(note: string): string | undefined {
   return /"driverName"\s*:\s*"([^"]*)"/.exec(note)?.[1]
 }
 
@@ -85,7 +85,7 @@ export function findPodDirectory(directory: string): string | undefined {
  * Checks whether the pod of a volume directory has a user namespace (`hostUsers: false`). Kubelet records that only after it
  * has requested the pod's volumes (kubernetes pkg/kubelet/userns/userns_manager.go), so the first call returns false.
  */
-export function hasUserNamespace({ files }: Host, directory: string): boolean {
+export function hasPodUserNamespace({ files }: Host, directory: string): boolean {
   const pod = findPodDirectory(directory)
   return pod !== undefined && files.read(`${pod}/userns`) !== undefined
 }
@@ -109,15 +109,15 @@ export const ATOMIC_WRITER_PLUGINS: readonly string[] = ['configmap', 'secret', 
 )
 
 // The groups and wildcards match the pod's UID, the volume, the container and the index.
-const BIND_PATH = /^\/pods\/([^/]+)\/volume-subpaths\/([^/]+)\/[^/]+\/\d+$/
+const SUB_PATH_BIND_PATTERN = /^\/pods\/([^/]+)\/volume-subpaths\/([^/]+)\/[^/]+\/\d+$/
 // The path consists of the volume, its dated directory and the rest. Go's os.MkdirTemp adds the digits after the seconds.
-const DATED_ROOT = /^((?:\/.+)?)\/\.\.\d{4}_\d\d_\d\d_\d\d_\d\d_\d\d\.\d+(?:\/(.+))?$/
+const DATED_VOLUME_ROOT_PATTERN = /^((?:\/.+)?)\/\.\.\d{4}_\d\d_\d\d_\d\d_\d\d_\d\d\.\d+(?:\/(.+))?$/
 /** The suffix with which mountinfo marks a mount whose root was deleted. */
-export const DELETED = '//deleted'
-const DATA_LINK = '..data'
+export const DELETED_ROOT_SUFFIX = '//deleted'
+const DATA_LINK_NAME = '..data'
 
 /** Creates a function that reports another mount at the mount point of a bind: only a single, visible mount can be replaced. */
-export function createCoverFinder(
+export function createCoveringMountFinder(
   rows: readonly MountRow[],
   findLocation: ReturnType<typeof createLocationFinder>,
 ): (row: MountRow) => string | undefined {
@@ -141,7 +141,7 @@ export function parseKubeletSubPaths(table: string | readonly MountRow[], kubele
   const rows = typeof table === 'string' ? parseMountinfo(table) : table
   const mountPoints = new Set(rows.map(({ mountPoint }) => mountPoint))
   const findLocation = createLocationFinder(rows)
-  const findCover = createCoverFinder(rows, findLocation)
+  const findCover = createCoveringMountFinder(rows, findLocation)
 
   /** Called for stale binds only: on a node with thousands of mounts, finding a location takes long. */
   function findDoubt(row: MountRow, volumeDirectory: string, volumeRoot: string): string | undefined {
@@ -152,9 +152,10 @@ export function parseKubeletSubPaths(table: string | readonly MountRow[], kubele
 
   return rows.flatMap((row): KubeletSubPath[] => {
     if (!row.mountPoint.startsWith(`${kubeletDir}/pods/`)) return []
-    const [, pod, volume] = BIND_PATH.exec(row.mountPoint.slice(kubeletDir.length)) ?? []
-    const stale = row.root.endsWith(DELETED)
-    const [, volumeRoot, subPath] = DATED_ROOT.exec(stale ? row.root.slice(0, -DELETED.length) : row.root) ?? []
+    const [, pod, volume] = SUB_PATH_BIND_PATTERN.exec(row.mountPoint.slice(kubeletDir.length)) ?? []
+    const stale = row.root.endsWith(DELETED_ROOT_SUFFIX)
+    const [, volumeRoot, subPath] =
+      DATED_VOLUME_ROOT_PATTERN.exec(stale ? row.root.slice(0, -DELETED_ROOT_SUFFIX.length) : row.root) ?? []
     if (pod === undefined || volume === undefined || volumeRoot === undefined) return []
     const inKubeletDir = ATOMIC_WRITER_PLUGINS.map((plugin) => `/pods/${pod}/volumes/${plugin}/${volume}`).find(
       (path) => (volumeRoot === '' ? mountPoints.has(`${kubeletDir}${path}`) : volumeRoot.endsWith(path)),
@@ -162,6 +163,6 @@ export function parseKubeletSubPaths(table: string | readonly MountRow[], kubele
     if (inKubeletDir === undefined) return []
     const volumeDirectory = `${kubeletDir}${inKubeletDir}`
     const doubt = stale ? findDoubt(row, volumeDirectory, volumeRoot) : undefined
-    return [{ row, volumeDirectory, subPath: subPath ?? DATA_LINK, stale, doubt }]
+    return [{ row, volumeDirectory, subPath: subPath ?? DATA_LINK_NAME, stale, doubt }]
   })
 }

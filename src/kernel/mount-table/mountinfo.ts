@@ -1,4 +1,4 @@
-import { DIRECTORY, type Handle, type Host, type Stat } from '../host.ts'
+import { DIRECTORY_TYPE, type Handle, type Host, type Stat } from '../host.ts'
 
 /** One row of /proc/PID/mountinfo. Paths are unescaped; bytes that are not UTF-8 read as U+FFFD. */
 export interface MountRow {
@@ -20,13 +20,13 @@ export interface MountRow {
  * proc_pid_mountinfo(5): id, parent, major:minor, root, mount point, options, zero or more tags, "-", type, source,
  * super options. An empty source leaves two spaces; super options are always present.
  */
-const ROW = /^(\d+) (\d+) (\d+:\d+) ([^ ]+) ([^ ]+) ([^ ]+) ((?:[^ ]+ )*?)- ([^ ]*) ([^ ]*) ([^ ]*)/
+const MOUNTINFO_ROW_PATTERN = /^(\d+) (\d+) (\d+:\d+) ([^ ]+) ([^ ]+) ([^ ]+) ((?:[^ ]+ )*?)- ([^ ]*) ([^ ]*) ([^ ]*)/
 
 /** Reads the text of mountinfo. @throws {Error} which quotes the invalid line */
 export function parseMountinfo(text: string): MountRow[] {
   const lines = text.split('\n').filter((line) => line !== '')
   return lines.map((line) => {
-    const fields = ROW.exec(line)
+    const fields = MOUNTINFO_ROW_PATTERN.exec(line)
     if (fields === null) throw new Error(`mountinfo line not understood: ${JSON.stringify(line)}`)
     const [, id, parent, device = '', root = '', mountPoint = '', options = '', tags = '', ...rest] = fields
     const [fsType = '', source = '', superOptions = ''] = rest
@@ -34,31 +34,31 @@ export function parseMountinfo(text: string): MountRow[] {
       id: Number(id),
       parent: Number(parent),
       device,
-      root: unescapeField(root),
-      mountPoint: unescapeField(mountPoint),
+      root: unescapeMountinfoField(root),
+      mountPoint: unescapeMountinfoField(mountPoint),
       options: options.split(','),
       propagation: tags.split(' ').slice(0, -1),
       fsType,
-      source: unescapeField(source),
+      source: unescapeMountinfoField(source),
       superOptions: superOptions.split(','),
     }
   })
 }
 
 /** Finds the row of one mount in the text of mountinfo without parsing the other rows. */
-function findRowById(text: string, id: number): MountRow | undefined {
+function findMountRowById(text: string, id: number): MountRow | undefined {
   const start = `\n${text}`.indexOf(`\n${id} `)
   return start === -1 ? undefined : parseMountinfo(text.slice(start, text.indexOf('\n', start) + 1))[0]
 }
 
 /** Finds the rows of one file system, given as major:minor, without parsing other rows. */
-export function findDeviceRows(text: string, device: string): MountRow[] {
+export function findDeviceMountRows(text: string, device: string): MountRow[] {
   const lines = text.split('\n').filter((line) => line.includes(` ${device} `))
   return parseMountinfo(lines.join('\n')).filter((row) => row.device === device)
 }
 
 // The kernel writes space, tab, newline and backslash as three octal digits (fs/proc_namespace.c).
-function unescapeField(field: string): string {
+function unescapeMountinfoField(field: string): string {
   return field.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)))
 }
 
@@ -66,12 +66,12 @@ function unescapeField(field: string): string {
  * Selects the mounts at one directory, the lowest first. The table lists mounts by age, and a mount that was put beneath
  * another is the younger one.
  */
-export function selectLayers(rows: readonly MountRow[], directory: string): MountRow[] {
-  return orderLayers(rows.filter((row) => row.mountPoint === directory))
+export function selectMountLayers(rows: readonly MountRow[], directory: string): MountRow[] {
+  return orderMountLayers(rows.filter((row) => row.mountPoint === directory))
 }
 
 /** Orders the mounts of one directory, the lowest first. Each is visited once. */
-function orderLayers(layers: readonly MountRow[]): MountRow[] {
+function orderMountLayers(layers: readonly MountRow[]): MountRow[] {
   const ids = new Set(layers.map(({ id }) => id))
   const above = Map.groupBy(layers, ({ parent }) => parent)
   const stacked = new Set(layers.filter(({ id, parent }) => parent === id || !ids.has(parent)))
@@ -106,25 +106,25 @@ export function readFileSystemType({ inodes, mounts }: Host, handle: Handle): st
 
 /** Finds the row of the mount that a handle is on. Returns undefined if the table has no such row: a detached mount has none. */
 export function findMountRow(mounts: Host['mounts'], handle: Handle): MountRow | undefined {
-  return findRowById(mounts.table(), mounts.tableId(handle))
+  return findMountRowById(mounts.table(), mounts.tableId(handle))
 }
 
 /** File systems that are interfaces to the kernel: an owner there decides who may use the interface, and no data is stored. */
-const KERNEL_INTERFACES = new Set(
+const KERNEL_INTERFACE_FS_TYPES = new Set(
   `autofs binder binfmt_misc bpf cgroup cgroup2 configfs debugfs devpts devtmpfs efivarfs functionfs fusectl mqueue nfsd
    nsfs proc pstore resctrl rpc_pipefs securityfs selinuxfs smackfs sysfs tracefs`.split(/\s+/),
 )
 
-export const isKernelInterface = (fsType: string | undefined): boolean =>
-  fsType !== undefined && KERNEL_INTERFACES.has(fsType)
+export const isKernelInterfaceFsType = (fsType: string | undefined): boolean =>
+  fsType !== undefined && KERNEL_INTERFACE_FS_TYPES.has(fsType)
 
 /** A snapshot of the mount table, which is read at its first use. */
-export interface TableSnapshot {
+export interface MountTableSnapshot {
   text(): string
   findRow(id: number): MountRow | undefined
 }
 
-export function snapshotTable({ mounts }: Pick<Host, 'mounts'>): TableSnapshot {
+export function snapshotMountTable({ mounts }: Pick<Host, 'mounts'>): MountTableSnapshot {
   let text: string | undefined
   let queries = 0
   let starts: Map<number, number> | undefined
@@ -137,7 +137,7 @@ export function snapshotTable({ mounts }: Pick<Host, 'mounts'>): TableSnapshot {
     findRow(id) {
       queries++
       // A search finds a single row faster than an index.
-      if (queries === 1) return findRowById(read(), id)
+      if (queries === 1) return findMountRowById(read(), id)
       starts ??= indexLineStarts(read())
       const start = starts.get(id)
       return start === undefined ? undefined : parseMountinfo(read().slice(start, findLineEnd(read(), start)))[0]
@@ -146,25 +146,25 @@ export function snapshotTable({ mounts }: Pick<Host, 'mounts'>): TableSnapshot {
 }
 
 /** Returns the mounts at a path, the lowest first. Reads the complete mount table. */
-export function readLayers(host: Host, path: string): MountRow[] {
-  return selectLayers(parseMountinfo(host.mounts.table()), path)
+export function readMountLayers(host: Host, path: string): MountRow[] {
+  return selectMountLayers(parseMountinfo(host.mounts.table()), path)
 }
 
 /** A file system without space for a single inode is a guard: no volume has one. */
-export const GUARD_OPTIONS = ['ro', 'mode=0000', 'nr_inodes=1', 'size=4k']
+export const GUARD_MOUNT_OPTIONS = ['ro', 'mode=0000', 'nr_inodes=1', 'size=4k']
 
 /** Checks whether the topmost mount at a path is a guard, which means that no volume is mounted there. */
-export function isGuard(host: Host, path: string, { mode, mountRoot }: Stat): boolean {
+export function isGuardMount(host: Host, path: string, { mode, mountRoot }: Stat): boolean {
   // A guard's root has no permissions. This cheap check avoids reading a long mount table for most mounts.
-  const isCandidate = mountRoot && mode === DIRECTORY
-  return isCandidate && readLayers(host, path).slice(-1).some(isGuardRow)
+  const isCandidate = mountRoot && mode === DIRECTORY_TYPE
+  return isCandidate && readMountLayers(host, path).slice(-1).some(isGuardMountRow)
 }
 
-export function hasGuard(host: Host, path: string): boolean {
-  return readLayers(host, path).some(isGuardRow)
+export function hasGuardMount(host: Host, path: string): boolean {
+  return readMountLayers(host, path).some(isGuardMountRow)
 }
 
-function isGuardRow({ fsType, source, superOptions }: MountRow): boolean {
+function isGuardMountRow({ fsType, source, superOptions }: MountRow): boolean {
   const isEmpty = ['ro', 'nr_inodes=1'].every((option) => superOptions.includes(option))
   return fsType === 'tmpfs' && source === 'modekeep' && isEmpty
 }

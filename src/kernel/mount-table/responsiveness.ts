@@ -2,14 +2,14 @@ import { dirname } from 'node:path'
 import { createFault, type Fault } from '../../errors/fault.ts'
 import { quoteValue, Refusal } from '../../errors/refusal.ts'
 import {
-  deferClose,
-  errorCode,
+  deferHandleClose,
   formatDeviceId,
+  getErrno,
   type Handle,
   type Host,
-  hasDisk,
   type Inodes,
   isDirectory,
+  isDiskDevice,
   openOnlyCached,
   SystemError,
 } from '../host.ts'
@@ -21,9 +21,9 @@ import { createMountFinder, toPathPrefix } from './tree-location.ts'
 export const RESPONSE_TIMEOUT_MS = 5000
 
 /** File systems of a server or a daemon. A process that opens a path on them can wait for it indefinitely. */
-const REMOTE_TYPES = /^(fuse(blk)?(\..*)?|nfs4?|cifs|smb3|ceph|9p|afs|lustre|gfs2?|ocfs2)$/
+const REMOTE_FS_TYPES = /^(fuse(blk)?(\..*)?|nfs4?|cifs|smb3|ceph|9p|afs|lustre|gfs2?|ocfs2)$/
 
-export const isRemoteType = (fsType: string): boolean => REMOTE_TYPES.test(fsType)
+export const isRemoteFsType = (fsType: string): boolean => REMOTE_FS_TYPES.test(fsType)
 
 /** Takes an absolute, normalized path without links. */
 export type UnresponsiveCheck = (path: string) => Promise<boolean>
@@ -49,19 +49,21 @@ export function createUnresponsiveCheck(
     const servers = serversTo(path)
     // A process of a pod can keep a directory of its volume locked, and the path may lead through that directory.
     if (servers === '')
-      return isolatesWalks === true && !host.inodes.isCached(path) && (await lookUpIsolated(host, path)) === undefined
+      return (
+        isolatesWalks === true && !host.inodes.isCached(path) && (await lookUpPathIsolated(host, path)) === undefined
+      )
     return checks.getOrInsertComputed(servers, () => isLookupUnanswered(host, path, `servers ${servers}`))
   }
 }
 
 /** Limits concurrent lookups by other processes. Each process is small. */
-const lookupTurns = new FairSemaphore(64)
+const lookupSemaphore = new FairSemaphore(64)
 
-/** Looks a path up in another process, links included. @returns as `Daemons.lookUp` */
-async function lookUpIsolated({ daemons, inodes }: Host, path: string): ReturnType<Host['daemons']['lookUp']> {
-  using _turn = await lookupTurns.take()
+/** Looks a path up in another process, links included. @returns as `DaemonOperations.lookUp` */
+async function lookUpPathIsolated({ daemons, inodes }: Host, path: string): ReturnType<Host['daemons']['lookUp']> {
+  using _turn = await lookupSemaphore.take()
   const root = inodes.openTrusted('/')
-  using _ = deferClose(inodes, root)
+  using _ = deferHandleClose(inodes, root)
   return await daemons.lookUp(root, Buffer.from(path.slice(1)), RESPONSE_TIMEOUT_MS, `path ${path}`)
 }
 
@@ -71,29 +73,29 @@ async function lookUpIsolated({ daemons, inodes }: Host, path: string): ReturnTy
  */
 export async function isUnresponsivePath(caller: LookupCaller, path: string, within?: string): Promise<boolean> {
   const { host } = caller
-  if (isRecordedLocal(host, path)) return false
+  if (isPathRecordedLocal(host, path)) return false
   if (await createUnresponsiveCheck(caller)(path)) return true
-  if (within === undefined || !hasRemoteBelow(host, within)) return false
+  if (within === undefined || !hasRemoteMountBelow(host, within)) return false
   return isLookupUnanswered(host, path, `below ${within}`)
 }
 
 /** Checks whether a remote file system is mounted below a directory. A link in the directory may lead to it. */
-export function hasRemoteBelow({ mounts }: Host, directory: string): boolean {
+export function hasRemoteMountBelow({ mounts }: Host, directory: string): boolean {
   return parseMountinfo(mounts.table()).some(
     ({ fsType, mountPoint }) =>
-      isRemoteType(fsType) && mountPoint !== directory && mountPoint.startsWith(toPathPrefix(directory)),
+      isRemoteFsType(fsType) && mountPoint !== directory && mountPoint.startsWith(toPathPrefix(directory)),
   )
 }
 
-/** Checks one path by another process, which follows links. @param about see Daemons.answers */
+/** Checks one path by another process, which follows links. @param about see DaemonOperations.answers */
 export async function isLookupUnanswered({ daemons, inodes }: Host, path: string, about: string): Promise<boolean> {
   const root = inodes.openTrusted('/')
-  using _ = deferClose(inodes, root)
+  using _ = deferHandleClose(inodes, root)
   return !(await daemons.answers(root, Buffer.from(path.slice(1)), RESPONSE_TIMEOUT_MS, about))
 }
 
 /** The reason for which a lookup on local file systems does not end. */
-export const LOOKUP_CAUSE = 'a process keeps a directory of the path locked, or a disk does not respond'
+export const LOCAL_LOOKUP_HANG_CAUSE = 'a process keeps a directory of the path locked, or a disk does not respond'
 
 /** @param what the unresponsive object @param then the step to take, or that modekeep takes, after it responds */
 export function createUnresponsiveFault(what: string, then: string): Fault {
@@ -109,7 +111,7 @@ export function createUnresponsiveRefusal(path: string): Refusal {
 /** Checks whether a mount depends on no server or daemon. @param path the path of the mount */
 export function isLocalMount(host: Host, mountId: number, path: string): boolean {
   const type = host.inodes.typeOfMount(mountId)
-  return type === undefined ? createLocalPathCheck(host)(path) : !isRemoteType(type)
+  return type === undefined ? createLocalPathCheck(host)(path) : !isRemoteFsType(type)
 }
 
 /**
@@ -117,12 +119,12 @@ export function isLocalMount(host: Host, mountId: number, path: string): boolean
  * its device.
  * @param path the path that it is a clone of, if that is known
  */
-export function isLocalTree({ inodes, mounts }: Host, tree: Handle, path: string): boolean {
+export function isLocalMountTree({ inodes, mounts }: Host, tree: Handle, path: string): boolean {
   const { device } = inodes.statMountPoint(tree)
   const table = mounts.table()
   const shown = parseMountinfo(table).find((row) => row.device === formatDeviceId(device))
-  if (shown !== undefined) return !isRemoteType(shown.fsType)
-  if (hasDisk(device)) return true
+  if (shown !== undefined) return !isRemoteFsType(shown.fsType)
+  if (isDiskDevice(device)) return true
   // The mount table has another device number for btrfs than the files have.
   return path.startsWith('/') && createMountFinder(table)(path).at(-1)?.fsType === 'btrfs'
 }
@@ -134,19 +136,19 @@ export function createLocalPathCheck(host: Host): (path: string) => boolean {
 }
 
 export function isLocalPath(host: Host, path: string): boolean {
-  return isRecordedLocal(host, path) || createLocalPathCheck(host)(path)
+  return isPathRecordedLocal(host, path) || createLocalPathCheck(host)(path)
 }
 
-function isRecordedLocal({ inodes }: Host, path: string): boolean {
+function isPathRecordedLocal({ inodes }: Host, path: string): boolean {
   const type = inodes.knownType(path)
-  return type !== undefined && !isRemoteType(type)
+  return type !== undefined && !isRemoteFsType(type)
 }
 
 /** Creates a function that lists the devices of the remote file systems that a path leads through; '' if there are none. */
 function createRemoteDeviceFinder(mountsTo: ReturnType<typeof createMountFinder>): (path: string) => string {
   return (path) =>
     mountsTo(path)
-      .flatMap(({ fsType, device }) => (isRemoteType(fsType) ? [device] : []))
+      .flatMap(({ fsType, device }) => (isRemoteFsType(fsType) ? [device] : []))
       .join(' ')
 }
 
@@ -172,7 +174,7 @@ export function createPathLookups(caller: LookupCaller): PathLookups {
   return {
     isUnresponsive,
     async open(path) {
-      if (isolatesWalks && findRemoteDevices(path) === '') return openFromCache(caller, path, mountsTo(path))
+      if (isolatesWalks && findRemoteDevices(path) === '') return openPathFromCache(caller, path, mountsTo(path))
       // The cache does not show whether a server responds, so the path is checked before the open.
       return (await isUnresponsive(path)) ? undefined : host.inodes.openLinkFree(path)
     },
@@ -183,7 +185,7 @@ export function createPathLookups(caller: LookupCaller): PathLookups {
  * File systems whose cached names the kernel resolves without calling the file system. Others revalidate each name, as zfs, vfat
  * and sysfs do, and so does an overlay of such a type.
  */
-const CACHED_TYPES = /^(ext[234]|xfs|btrfs|f2fs|tmpfs|ramfs|rootfs|devtmpfs|squashfs|erofs|autofs|overlay)$/
+const CACHEABLE_FS_TYPES = /^(ext[234]|xfs|btrfs|f2fs|tmpfs|ramfs|rootfs|devtmpfs|squashfs|erofs|autofs|overlay)$/
 
 /** Limit of lookups by another process for one path. Concurrent mounts and memory pressure can empty the cache again. */
 const MAX_LOOKUP_ATTEMPTS = 3
@@ -192,7 +194,7 @@ const MAX_LOOKUP_ATTEMPTS = 3
  * Opens a path from the cache alone, after another process has filled the cache. A concurrent change cannot make it wait.
  * @param mounts the mounts that the path leads through
  */
-async function openFromCache(
+async function openPathFromCache(
   { host }: LookupCaller,
   path: string,
   mounts: readonly MountRow[],
@@ -203,44 +205,44 @@ async function openFromCache(
     try {
       return openLinkFree(path)
     } catch (error) {
-      if (errorCode(error) !== 'EAGAIN') throw error
+      if (getErrno(error) !== 'EAGAIN') throw error
     }
     if (attempt === MAX_LOOKUP_ATTEMPTS) return undefined
-    const answer = await lookUpIsolated(host, path)
+    const answer = await lookUpPathIsolated(host, path)
     if (answer === undefined) return undefined
-    if (answer === 'found' && isCacheable(inodes, path, mounts)) continue
+    if (answer === 'found' && isPathCacheable(inodes, path, mounts)) continue
     try {
       return openLinkFree(path)
     } catch (error) {
-      if (errorCode(error) !== 'EAGAIN') throw error
+      if (getErrno(error) !== 'EAGAIN') throw error
     }
     if (answer !== 'not found') return inodes.openLinkFree(path)
     // A tmpfs caches no missing names, and the cache does not show that a path leads through a file.
-    throw new SystemError('openat2', leadsThroughFile(inodes, path) ? 'ENOTDIR' : 'ENOENT', path)
+    throw new SystemError('openat2', hasFileInPath(inodes, path) ? 'ENOTDIR' : 'ENOENT', path)
   }
 }
 
 /** Checks whether the kernel resolves a path from its cache alone after a lookup. The kernel and each file system must support it. */
-function isCacheable(inodes: Inodes, path: string, mounts: readonly MountRow[]): boolean {
+function isPathCacheable(inodes: Inodes, path: string, mounts: readonly MountRow[]): boolean {
   if (!inodes.isCached('/')) return false
   return mounts.every(({ fsType, mountPoint }, index) => {
     // The kernel looks up no name in a file system that another one covers.
     if ((mounts[index + 1]?.mountPoint ?? path) === mountPoint) return true
-    if (fsType !== 'overlay' || mountPoint !== '/') return CACHED_TYPES.test(fsType)
+    if (fsType !== 'overlay' || mountPoint !== '/') return CACHEABLE_FS_TYPES.test(fsType)
     // No user can exchange a name in the node's root directory. Another overlay may belong to a user.
     return inodes.isCached(`/${path.split('/')[1]}`)
   })
 }
 
-function leadsThroughFile(inodes: Inodes, path: string): boolean {
+function hasFileInPath(inodes: Inodes, path: string): boolean {
   const { openLinkFree } = openOnlyCached(inodes)
   for (let above = dirname(path); above !== '/'; above = dirname(above)) {
     try {
       const handle = openLinkFree(above)
-      using _ = deferClose(inodes, handle)
+      using _ = deferHandleClose(inodes, handle)
       return !isDirectory(inodes.stat(handle))
     } catch (error) {
-      if (errorCode(error) === undefined) throw error
+      if (getErrno(error) === undefined) throw error
     }
   }
   return false

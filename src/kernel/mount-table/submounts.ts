@@ -1,16 +1,16 @@
 import { quoteValue } from '../../errors/refusal.ts'
 import type { Handle, Host } from '../host.ts'
-import { findDeviceRows, type MountRow, parseMountinfo } from './mountinfo.ts'
+import { findDeviceMountRows, type MountRow, parseMountinfo } from './mountinfo.ts'
 import {
   createLocationFinder,
   createMountFinder,
   hashPath,
+  isLocationWithin,
   isSameLocation,
-  isWithin,
-  prefixHashes,
+  listPathPrefixHashes,
+  resolveMountRowLocation,
   resolveNfsRoot,
   resolvePathInMount,
-  resolveRowLocation,
   type TreeLocation,
 } from './tree-location.ts'
 
@@ -39,7 +39,7 @@ export function findSubmounts(rows: readonly MountRow[], queries: readonly Submo
   const byHash = Map.groupBy(wanted.keys(), hashPath)
   const below = new Map<string, MountRow[]>()
   for (const row of rows) {
-    for (const { hash, length } of prefixHashes(row.mountPoint)) {
+    for (const { hash, length } of listPathPrefixHashes(row.mountPoint)) {
       if (length === row.mountPoint.length) continue
       for (const path of byHash.get(hash) ?? []) {
         if (path.length !== length || !row.mountPoint.startsWith(path)) continue
@@ -55,13 +55,13 @@ export function findSubmounts(rows: readonly MountRow[], queries: readonly Submo
   return new Map(
     [...below].map(([path, found]) => {
       const top = wanted.get(path)?.mountId ?? findMountId(path)
-      return [path, selectDescendants(found, top)]
+      return [path, selectDescendantMounts(found, top)]
     }),
   )
 }
 
 /** Drops rows that are attached to another mount of the same path, which lies below or above the directory's mount. */
-function selectDescendants(rows: readonly MountRow[], top: number | undefined): MountRow[] {
+function selectDescendantMounts(rows: readonly MountRow[], top: number | undefined): MountRow[] {
   const children = Map.groupBy(rows, ({ parent }) => parent)
   const found = new Set(top === undefined ? [] : children.get(top))
   // The iteration of a set includes elements that are added during it.
@@ -69,11 +69,13 @@ function selectDescendants(rows: readonly MountRow[], top: number | undefined): 
   return [...found]
 }
 
-const MOST_SHOWN = 3
+const MAX_LISTED_MOUNTS = 3
 
 /** Names mounts for a message: the first few, and how many there are. */
-export function formatMounts(rows: readonly Pick<MountRow, 'mountPoint' | 'fsType'>[]): string {
-  const shown = rows.slice(0, MOST_SHOWN).map(({ mountPoint, fsType }) => `${quoteValue(mountPoint)} (${fsType})`)
+export function formatMountList(rows: readonly Pick<MountRow, 'mountPoint' | 'fsType'>[]): string {
+  const shown = rows
+    .slice(0, MAX_LISTED_MOUNTS)
+    .map(({ mountPoint, fsType }) => `${quoteValue(mountPoint)} (${fsType})`)
   const more = rows.length - shown.length
   return more > 0 ? `${shown.join(', ')} and ${more} more` : shown.join(', ')
 }
@@ -103,7 +105,7 @@ export function findShownPaths(
     const there = locationAt(path)
     return there !== undefined && isSameLocation(there, location)
   }
-  return findDeviceRows(mountinfo, location.device)
+  return findDeviceMountRows(mountinfo, location.device)
     .map(resolveNfsRoot)
     .flatMap((row) => resolveShownPath(row, location) ?? [])
     .filter((shown) => isWanted(shown) && isVisible(shown))
@@ -112,6 +114,6 @@ export function findShownPaths(
 function resolveShownPath(row: MountRow, location: TreeLocation): ShownPath | undefined {
   const path = resolvePathInMount(row, location)
   if (path !== undefined) return { path: path || '/', location, row }
-  const part = resolveRowLocation(row)
-  return isWithin(part, location) ? { path: row.mountPoint, location: part, row } : undefined
+  const part = resolveMountRowLocation(row)
+  return isLocationWithin(part, location) ? { path: row.mountPoint, location: part, row } : undefined
 }

@@ -1,5 +1,5 @@
-import { formatDeviceId, type Handle, type Host, hasDisk } from '../host.ts'
-import { type MountRow, parseMountinfo, snapshotTable, type TableSnapshot } from './mountinfo.ts'
+import { formatDeviceId, type Handle, type Host, isDiskDevice } from '../host.ts'
+import { type MountRow, type MountTableSnapshot, parseMountinfo, snapshotMountTable } from './mountinfo.ts'
 
 /** The location of a directory. It is the same through every mount that leads to it. */
 export interface TreeLocation {
@@ -10,7 +10,7 @@ export interface TreeLocation {
 }
 
 /** Returns the location that a mount shows. */
-export function resolveRowLocation({ device, root }: MountRow): TreeLocation {
+export function resolveMountRowLocation({ device, root }: MountRow): TreeLocation {
   return { device, path: toPathPrefix(root) }
 }
 
@@ -19,12 +19,12 @@ export function isSameLocation(one: TreeLocation, other: TreeLocation): boolean 
 }
 
 /** Checks whether one of two locations equals the other or lies in it. */
-export function isNested(one: TreeLocation, other: TreeLocation): boolean {
-  return isWithin(one, other) || isWithin(other, one)
+export function areLocationsNested(one: TreeLocation, other: TreeLocation): boolean {
+  return isLocationWithin(one, other) || isLocationWithin(other, one)
 }
 
 /** Checks whether one of two paths equals the other or lies in it. They have no trailing slash; '' is the root. */
-export function areNested(one: string, other: string): boolean {
+export function arePathsNested(one: string, other: string): boolean {
   return `${one}/`.startsWith(`${other}/`) || `${other}/`.startsWith(`${one}/`)
 }
 
@@ -52,10 +52,10 @@ export function createMountFinder(table: string | readonly MountRow[]): (path: s
   const root = rows.find(({ id, parent, mountPoint }) => mountPoint === '/' && (parent === id || !ids.has(parent)))
   const below = Map.groupBy(
     rows.filter(({ id, parent }) => id !== parent),
-    ({ parent, mountPoint }) => combineKey(parent, hashPath(mountPoint)),
+    ({ parent, mountPoint }) => combineHashKey(parent, hashPath(mountPoint)),
   )
   return (written) => {
-    const path = normalize(written)
+    const path = normalizePath(written)
     const mounts = root === undefined ? [] : [root]
     // A table that changes while it is read may have an id twice and contain a circle.
     let deepest = rows.length
@@ -63,9 +63,9 @@ export function createMountFinder(table: string | readonly MountRow[]): (path: s
       const parent = mounts.at(-1)?.id ?? Number.NaN
       const isThere = (row: MountRow) =>
         row.parent === parent && row.mountPoint.length === length && path.startsWith(row.mountPoint)
-      return below.get(combineKey(parent, hash))?.find(isThere)
+      return below.get(combineHashKey(parent, hash))?.find(isThere)
     }
-    for (const { hash, length } of prefixHashes(path)) {
+    for (const { hash, length } of listPathPrefixHashes(path)) {
       for (let child = childAt(hash, length); child && deepest > 0; child = childAt(hash, length)) {
         mounts.push(child)
         deepest--
@@ -75,40 +75,40 @@ export function createMountFinder(table: string | readonly MountRow[]): (path: s
   }
 }
 
-function normalize(path: string): string {
+function normalizePath(path: string): string {
   return `/${path
     .split('/')
     .filter((name) => name !== '')
     .join('/')}`
 }
 
-const SLASH = 47
-const START = 0
+const SLASH_CHARACTER_CODE = 47
+const PATH_HASH_START = 0
 
-const addToHash = (hash: number, code: number) => (Math.imul(hash, 31) + code) | 0
-const combineKey = (parent: number, hash: number) => Math.imul(hash ^ parent, 0x9e3779b1)
+const addCharacterToHash = (hash: number, code: number) => (Math.imul(hash, 31) + code) | 0
+const combineHashKey = (parent: number, hash: number) => Math.imul(hash ^ parent, 0x9e3779b1)
 
 export function hashPath(text: string): number {
-  let hash = START
-  for (let at = 0; at < text.length; at++) hash = addToHash(hash, text.charCodeAt(at))
+  let hash = PATH_HASH_START
+  for (let at = 0; at < text.length; at++) hash = addCharacterToHash(hash, text.charCodeAt(at))
   return hash
 }
 
 /** Hashes a path and all paths above it, the shortest first, in one pass that copies no prefix. */
-export function* prefixHashes(path: string): Generator<{ hash: number; length: number }> {
+export function* listPathPrefixHashes(path: string): Generator<{ hash: number; length: number }> {
   yield { hash: hashPath('/'), length: 1 }
   if (path === '/') return
-  let hash = START
+  let hash = PATH_HASH_START
   for (let at = 0; at < path.length; at++) {
     const code = path.charCodeAt(at)
-    if (code === SLASH && at > 0) yield { hash, length: at }
-    hash = addToHash(hash, code)
+    if (code === SLASH_CHARACTER_CODE && at > 0) yield { hash, length: at }
+    hash = addCharacterToHash(hash, code)
   }
   yield { hash, length: path.length }
 }
 
 function resolveLocationInMount(row: MountRow, path: string): TreeLocation {
-  const shown = resolveRowLocation(row)
+  const shown = resolveMountRowLocation(row)
   return { ...shown, path: `${shown.path}${toPathPrefix(path).slice(toPathPrefix(row.mountPoint).length)}` }
 }
 
@@ -118,7 +118,7 @@ export function toPathPrefix(path: string): string {
 }
 
 /** Finds all paths of the node that lead to the same location as one path, through any mount of its file system. */
-export function findPathsToSame(mountinfo: string, path: string): string[] {
+export function findPathsToSameLocation(mountinfo: string, path: string): string[] {
   const rows = parseMountinfo(mountinfo)
   const there = createLocationFinder(rows)(path)
   if (there === undefined) return [path]
@@ -127,8 +127,8 @@ export function findPathsToSame(mountinfo: string, path: string): string[] {
 
 /** Returns the path at which a mount shows a location, or undefined if it does not show it. */
 export function resolvePathInMount(row: MountRow, location: TreeLocation): string | undefined {
-  const shown = resolveRowLocation(row)
-  if (!isWithin(location, shown)) return undefined
+  const shown = resolveMountRowLocation(row)
+  if (!isLocationWithin(location, shown)) return undefined
   return `${toPathPrefix(row.mountPoint)}${location.path.slice(shown.path.length)}`
 }
 
@@ -144,7 +144,7 @@ export interface MountedLocation extends TreeLocation {
  */
 export function createHandleLocationFinder(
   { inodes, mounts }: Host,
-  { findRow } = snapshotTable({ mounts }),
+  { findRow } = snapshotMountTable({ mounts }),
 ): (handle: Handle) => MountedLocation | undefined {
   return (handle) => {
     const row = findRow(mounts.tableId(handle))
@@ -162,14 +162,14 @@ export function resolveNfsRoot(row: MountRow): MountRow {
 /** Returns the path of one location inside another: '' if they are equal, undefined if it does not lie inside. */
 export function resolveRelativePath(whole: TreeLocation, part: TreeLocation): string | undefined {
   // Bytes that are not UTF-8 are decoded to U+FFFD, so different names can look equal.
-  if (!isWithin(part, whole) || whole.path.includes('\uFFFD')) return undefined
+  if (!isLocationWithin(part, whole) || whole.path.includes('\uFFFD')) return undefined
   return part.path.slice(whole.path.length + 1)
 }
 
 /** Returns the location of a new mount that is not a clone and not yet in the mount table. */
 export function resolveTreeLocation({ inodes }: Host, tree: Handle): TreeLocation {
   const { device } = inodes.stat(tree)
-  return { device: hasDisk(device) ? formatDeviceId(device) : '', path: toPathPrefix(inodes.pathOf(tree)) }
+  return { device: isDiskDevice(device) ? formatDeviceId(device) : '', path: toPathPrefix(inodes.pathOf(tree)) }
 }
 
 /**
@@ -177,7 +177,7 @@ export function resolveTreeLocation({ inodes }: Host, tree: Handle): TreeLocatio
  * root. Mounts are found by their ids, so a bind mount of a directory has the same location as the directory.
  * @returns as many as there are mounts on the path; none where its mount is not mounted any more
  */
-export function locationChain({ inodes, mounts }: Host, table: TableSnapshot, handle: Handle): TreeLocation[] {
+export function findLocationChain({ inodes, mounts }: Host, table: MountTableSnapshot, handle: Handle): TreeLocation[] {
   const chain: TreeLocation[] = []
   // A table that changes while it is read may contain a circle.
   const visited = new Set<number>()
@@ -193,6 +193,6 @@ export function locationChain({ inodes, mounts }: Host, table: TableSnapshot, ha
 }
 
 /** Checks whether one location equals another or lies in it. */
-export function isWithin(part: TreeLocation, whole: TreeLocation): boolean {
+export function isLocationWithin(part: TreeLocation, whole: TreeLocation): boolean {
   return part.device === whole.device && `${part.path}/`.startsWith(`${whole.path}/`)
 }

@@ -1,23 +1,23 @@
 import { createFault, createOptionFault, type Fault, OPTION_WORD_PLACEHOLDER } from '../../errors/fault.ts'
 import { quoteValue, Refusal } from '../../errors/refusal.ts'
 import {
-  BLOCK_DEVICE,
-  CHARACTER_DEVICE,
-  DIRECTORY,
-  errorCode,
-  FIFO,
-  FILE_TYPE,
+  BLOCK_DEVICE_TYPE,
+  CHARACTER_DEVICE_TYPE,
+  DIRECTORY_TYPE,
+  FIFO_TYPE,
+  FILE_TYPE_MASK,
+  getErrno,
   type Handle,
   type Inodes,
-  REGULAR,
+  REGULAR_FILE_TYPE,
   refuseOnErrno,
-  SOCKET,
-  SYMLINK,
-  useOrClose,
+  SOCKET_TYPE,
+  SYMLINK_TYPE,
+  useHandleOrClose,
 } from '../host.ts'
 import { checkPathSize } from './input-sizes.ts'
 
-const MOUNTABLE_TYPES: ReadonlySet<number> = new Set([DIRECTORY, REGULAR, SOCKET, FIFO])
+const MOUNTABLE_FILE_TYPES: ReadonlySet<number> = new Set([DIRECTORY_TYPE, REGULAR_FILE_TYPE, SOCKET_TYPE, FIFO_TYPE])
 
 /** Checks the text of a subPath, before the source is opened. @returns the faults */
 export function checkSubPath(subPath: string): Fault[] {
@@ -50,32 +50,33 @@ export function checkSubPath(subPath: string): Fault[] {
 export function openSubPath(inodes: Inodes, root: Handle, subPath: string): Handle {
   const faults = checkSubPath(subPath)
   if (faults.length > 0) throw new Refusal(faults)
-  return useOrClose(
+  return useHandleOrClose(
     inodes,
-    openWithOpenat2(inodes, root, subPath) ?? openByComponents(inodes, root, subPath),
+    openWithOpenat2(inodes, root, subPath) ?? openSubPathByComponents(inodes, root, subPath),
     (handle) => {
       const { mode } = inodes.stat(handle)
-      if (!MOUNTABLE_TYPES.has(mode & FILE_TYPE)) throw new Refusal(createSubPathMessages(subPath).wrongKind(mode))
+      if (!MOUNTABLE_FILE_TYPES.has(mode & FILE_TYPE_MASK))
+        throw new Refusal(createSubPathMessages(subPath).wrongKind(mode))
       return handle
     },
   )
 }
 
-/** Returns undefined if openat2(2) fails for any reason. `openByComponents` then follows no link that the kernel refuses. */
+/** Returns undefined if openat2(2) fails for any reason. `openSubPathByComponents` then follows no link that the kernel refuses. */
 function openWithOpenat2(inodes: Inodes, root: Handle, subPath: string): Handle | undefined {
   try {
     return inodes.openBeneath(root, subPath)
   } catch (error) {
-    if (errorCode(error) === undefined) throw error
+    if (getErrno(error) === undefined) throw error
     return undefined
   }
 }
 
 /** The kernel's limit (MAXSYMLINKS). */
-const MAX_LINKS = 40
+const MAX_FOLLOWED_LINKS = 40
 
-const STICKY = 0o1000
-const WRITABLE_BY_ALL = 0o0002
+const STICKY_BIT = 0o1000
+const OTHERS_WRITE_BIT = 0o0002
 
 /** A component that remains to be opened, and the link whose target contains it. */
 interface PathComponent {
@@ -90,16 +91,16 @@ interface PathComponent {
  * Unlike the kernel, it follows an absolute link whose text begins with the path of `root`.
  * @throws {Refusal}
  */
-export function openByComponents(inodes: Inodes, root: Handle, subPath: string): Handle {
+export function openSubPathByComponents(inodes: Inodes, root: Handle, subPath: string): Handle {
   const messages = createSubPathMessages(subPath)
   const opened: { handle: Handle; name: string }[] = []
-  const remaining = splitPath(Buffer.from(subPath), undefined).reverse()
+  const remaining = splitPathComponents(Buffer.from(subPath), undefined).reverse()
   let links = 0
   try {
     for (let part = remaining.pop(); part; part = remaining.pop()) {
       const { link } = part
       const name = part.name.toString()
-      if (isCurrentDirectory(name)) continue
+      if (isCurrentDirectoryName(name)) continue
       if (name === '..') {
         const closed = opened.pop()
         if (!closed) throw new Refusal(messages.leaves(link))
@@ -114,20 +115,20 @@ export function openByComponents(inodes: Inodes, root: Handle, subPath: string):
       const handle = refuseOnErrno(() => inodes.openEntry(parent, part.name), missing)
       opened.push({ handle, name })
       const { mode, uid } = inodes.stat(handle)
-      const type = mode & FILE_TYPE
-      if (type === SYMLINK) {
+      const type = mode & FILE_TYPE_MASK
+      if (type === SYMLINK_TYPE) {
         const path = pathTo()
-        if (!isTrusted(inodes, parent, uid)) throw new Refusal(messages.notTrusted(path, uid))
+        if (!isTrustedLink(inodes, parent, uid)) throw new Refusal(messages.notTrusted(path, uid))
         const target = refuseOnErrno(
           () => Buffer.from(inodes.readLink(handle)),
           () => ({ ELOOP: messages.notFollowed(path) }),
         )
         const next = { path, target: target.toString() }
-        if (++links > MAX_LINKS) throw new Refusal(messages.loops(next, MAX_LINKS))
+        if (++links > MAX_FOLLOWED_LINKS) throw new Refusal(messages.loops(next, MAX_FOLLOWED_LINKS))
         opened.pop()
         inodes.close(handle)
         remaining.push(...follow(target, next).reverse())
-      } else if (type !== DIRECTORY && remaining.length > 0)
+      } else if (type !== DIRECTORY_TYPE && remaining.length > 0)
         throw new Refusal(messages.notDirectory(pathTo(), mode, link))
     }
     return opened.pop()?.handle ?? inodes.duplicate(root)
@@ -136,11 +137,11 @@ export function openByComponents(inodes: Inodes, root: Handle, subPath: string):
   }
 
   function follow(target: Buffer, link: FollowedLink): PathComponent[] {
-    const parts = splitPath(target, link)
+    const parts = splitPathComponents(target, link)
     if (link.target[0] !== '/') return parts
-    for (const { name } of splitPath(Buffer.from(inodes.pathOf(root)), undefined)) {
-      if (isCurrentDirectory(name.toString())) continue
-      while (parts[0] && isCurrentDirectory(parts[0].name.toString())) parts.shift()
+    for (const { name } of splitPathComponents(Buffer.from(inodes.pathOf(root)), undefined)) {
+      if (isCurrentDirectoryName(name.toString())) continue
+      while (parts[0] && isCurrentDirectoryName(parts[0].name.toString())) parts.shift()
       if (!parts.shift()?.name.equals(name)) throw new Refusal(messages.leaves(link))
     }
     for (const { handle } of opened.splice(0)) inodes.close(handle)
@@ -149,21 +150,21 @@ export function openByComponents(inodes: Inodes, root: Handle, subPath: string):
 }
 
 /** Applies the rule of the sysctl protected_symlinks even if it is off, so no link is followed that the kernel may refuse. */
-function isTrusted(inodes: Inodes, parent: Handle, uid: number): boolean {
+function isTrustedLink(inodes: Inodes, parent: Handle, uid: number): boolean {
   if (uid === 0) return true
   const directory = inodes.stat(parent)
-  const isOpenToAll = (directory.mode & STICKY) !== 0 && (directory.mode & WRITABLE_BY_ALL) !== 0
+  const isOpenToAll = (directory.mode & STICKY_BIT) !== 0 && (directory.mode & OTHERS_WRITE_BIT) !== 0
   return !isOpenToAll || directory.uid === uid
 }
 
-function splitPath(path: Buffer, link: FollowedLink | undefined): PathComponent[] {
+function splitPathComponents(path: Buffer, link: FollowedLink | undefined): PathComponent[] {
   // latin1 maps each byte to one character, because names need not be UTF-8.
   const names = path.toString('latin1').split('/')
   return names.map((name) => ({ name: Buffer.from(name, 'latin1'), link }))
 }
 
 /** An empty name, between two slashes or after the last one, requires a directory before it, as "." does. */
-function isCurrentDirectory(name: string): boolean {
+function isCurrentDirectoryName(name: string): boolean {
   return name === '' || name === '.'
 }
 
@@ -174,18 +175,19 @@ export interface FollowedLink {
 }
 
 const FILE_TYPE_NAMES: Readonly<Record<number, string>> = {
-  [DIRECTORY]: 'a directory',
-  [REGULAR]: 'a file',
-  [SYMLINK]: 'a link',
-  [FIFO]: 'a FIFO',
-  [SOCKET]: 'a socket',
-  [BLOCK_DEVICE]: 'a block device',
-  [CHARACTER_DEVICE]: 'a character device',
+  [DIRECTORY_TYPE]: 'a directory',
+  [REGULAR_FILE_TYPE]: 'a file',
+  [SYMLINK_TYPE]: 'a link',
+  [FIFO_TYPE]: 'a FIFO',
+  [SOCKET_TYPE]: 'a socket',
+  [BLOCK_DEVICE_TYPE]: 'a block device',
+  [CHARACTER_DEVICE_TYPE]: 'a character device',
 }
 
-const formatFileType = (mode: number) => FILE_TYPE_NAMES[mode & FILE_TYPE] ?? 'of an unknown kind'
-const formatLink = ({ path, target }: FollowedLink) => `${quoteValue(path)} -> ${quoteValue(target)}`
-const formatLeadingLink = (link: FollowedLink | undefined) => (link ? `, where the link ${formatLink(link)} leads` : '')
+const formatFileType = (mode: number) => FILE_TYPE_NAMES[mode & FILE_TYPE_MASK] ?? 'of an unknown kind'
+const formatFollowedLink = ({ path, target }: FollowedLink) => `${quoteValue(path)} -> ${quoteValue(target)}`
+const formatLeadingLink = (link: FollowedLink | undefined) =>
+  link ? `, where the link ${formatFollowedLink(link)} leads` : ''
 
 /** Creates the messages about a subPath that cannot be mounted. Their paths are relative to the source. */
 function createSubPathMessages(subPath: string) {
@@ -194,13 +196,13 @@ function createSubPathMessages(subPath: string) {
     leaves: (link: FollowedLink | undefined) =>
       createFault(
         'sub-path-outside',
-        `${subject} leads out of the source${link ? ` through the link ${formatLink(link)}` : ''}`,
+        `${subject} leads out of the source${link ? ` through the link ${formatFollowedLink(link)}` : ''}`,
         'name something whose links stay inside the source, or mount what lies outside as a source of its own',
       ),
     loops: (link: FollowedLink, most: number) =>
       createFault(
         'sub-path-outside',
-        `${subject} goes through more than ${most} links, in a circle it seems, the last being ${formatLink(link)}`,
+        `${subject} goes through more than ${most} links, in a circle it seems, the last being ${formatFollowedLink(link)}`,
         'correct the links, or name what they should lead to',
       ),
     missing: (path: string, link: FollowedLink | undefined) =>

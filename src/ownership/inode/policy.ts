@@ -1,5 +1,13 @@
 import type { FsGroupRequest } from '../../config/mount-request.ts'
-import { BLOCK_DEVICE, CHARACTER_DEVICE, DIRECTORY, FILE_TYPE, REGULAR, type Stat, SYMLINK } from '../../kernel/host.ts'
+import {
+  BLOCK_DEVICE_TYPE,
+  CHARACTER_DEVICE_TYPE,
+  DIRECTORY_TYPE,
+  FILE_TYPE_MASK,
+  REGULAR_FILE_TYPE,
+  type Stat,
+  SYMLINK_TYPE,
+} from '../../kernel/host.ts'
 
 /** The attributes of an inode that a walk may change. The owner and the times are never changed. */
 export interface Ownership {
@@ -22,9 +30,9 @@ const DIRECTORY_GRANT_MODE_BITS = 0o770
  * opens hardware.
  */
 export function findUnchangeableInodeType({ mode }: Pick<Stat, 'mode'>): 'symlink' | 'device' | undefined {
-  const type = mode & FILE_TYPE
-  if (type === SYMLINK) return 'symlink'
-  return type === BLOCK_DEVICE || type === CHARACTER_DEVICE ? 'device' : undefined
+  const type = mode & FILE_TYPE_MASK
+  if (type === SYMLINK_TYPE) return 'symlink'
+  return type === BLOCK_DEVICE_TYPE || type === CHARACTER_DEVICE_TYPE ? 'device' : undefined
 }
 
 /** Returns the requested group, and the mode of `computeRequestedMode`. */
@@ -35,7 +43,7 @@ export function computeRequestedOwnership(stat: Pick<Stat, 'mode'>, fsGroup: FsG
 /** Adds set-gid to directories, so that new files inherit the group, and with `grant` the group's permission bits. */
 export function computeRequestedMode({ mode }: Pick<Stat, 'mode'>, { access, setGid = true }: FsGroupRequest): number {
   const bits = mode & CHMOD_MODE_BITS
-  if ((mode & FILE_TYPE) === DIRECTORY)
+  if ((mode & FILE_TYPE_MASK) === DIRECTORY_TYPE)
     return bits | (setGid ? SET_GID_MODE_BIT : 0) | (access === 'grant' ? DIRECTORY_GRANT_MODE_BITS : 0)
   return access === 'grant' ? bits | FILE_GRANT_MODE_BITS : bits
 }
@@ -74,5 +82,5 @@ export function isModeStrippedByChown(now: number, mode: number): boolean {
  * chown_common).
  */
 export function isRegularFile(stat: Stat): boolean {
-  return (stat.mode & FILE_TYPE) === REGULAR
+  return (stat.mode & FILE_TYPE_MASK) === REGULAR_FILE_TYPE
 }

@@ -1,7 +1,7 @@
 import type { DatabaseSync, SQLTagStore } from 'node:sqlite'
 import { createFault } from '../../errors/fault.ts'
 import { Refusal, UnknownFormatRefusal } from '../../errors/refusal.ts'
-import { errorCode } from '../../kernel/host.ts'
+import { getErrno } from '../../kernel/host.ts'
 import {
   formatJournalSchema,
   JOURNAL_FORMAT,
@@ -106,8 +106,8 @@ export function explainJournalErrors<T>(path: string, operation: () => T): T {
   } catch (error) {
     if (error instanceof RangeError) throw createJournalRefusal(path, error.message)
     // The journal's path is a link, or not a regular file.
-    const isRefusedPath = errorCode(error) === 'EPERM' || errorCode(error) === 'ELOOP'
-    if (errorCode(error) !== 'ERR_SQLITE_ERROR' && !isRefusedPath) throw error
+    const isRefusedPath = getErrno(error) === 'EPERM' || getErrno(error) === 'ELOOP'
+    if (getErrno(error) !== 'ERR_SQLITE_ERROR' && !isRefusedPath) throw error
     throw createJournalRefusal(path, (error as Error).message, error)
   }
 }
@@ -137,7 +137,7 @@ const SQLITE_NOTADB = 26
 
 /** Returns whether SQLite reached its size limit or the disk is full. */
 export function isDatabaseFullError(error: unknown): boolean {
-  return errorCode(error) === 'ERR_SQLITE_ERROR' && getPrimarySqliteCode(error) === SQLITE_FULL
+  return getErrno(error) === 'ERR_SQLITE_ERROR' && getPrimarySqliteCode(error) === SQLITE_FULL
 }
 
 /** Returns whether the file is damaged. An undefined cause means that the journal found invalid content itself. */

@@ -1,4 +1,4 @@
-import { errorCode, type FileChange, type Handle, type Inodes, isDirectory, type Stat } from '../../kernel/host.ts'
+import { type FileChange, getErrno, type Handle, type Inodes, isDirectory, type Stat } from '../../kernel/host.ts'
 import {
   ACCESS_ACL_ATTRIBUTE,
   CAPABILITY_ATTRIBUTE,
@@ -69,7 +69,7 @@ function tryInodeChange(inodes: Inodes, { inode, record }: InodeChange, report: 
     report[outcome === 'changed' ? 'changed' : 'alreadyRight']++
     return undefined
   } catch (error) {
-    const reason = SKIP_REASON_BY_ERRNO[errorCode(error) ?? '']
+    const reason = SKIP_REASON_BY_ERRNO[getErrno(error) ?? '']
     if (reason && isRecordUninterrupted(record) && isInodeInSeenState(inodes, inode, record)) return reason
     throw error
   }

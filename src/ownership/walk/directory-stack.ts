@@ -1,6 +1,6 @@
 import { Refusal } from '../../errors/refusal.ts'
-import { Dirents } from '../../kernel/dirents.ts'
-import { errorCode, type Handle, type Inodes, type Name, type Stat, useOrClose } from '../../kernel/host.ts'
+import { DirentIterator } from '../../kernel/dirents.ts'
+import { type EntryName, getErrno, type Handle, type Inodes, type Stat, useHandleOrClose } from '../../kernel/host.ts'
 import { getHighWord, IntHashTable } from '../journal/int-table.ts'
 import { hashEntryName, ignoreVanishedEntry, joinEntryPath } from './entry.ts'
 import { type DirectoryReadProgress, type LivelockGuard, quotePath } from './livelock-guard.ts'
@@ -21,9 +21,9 @@ interface DirectoryFrame extends Pick<Stat, 'inode' | 'born' | 'mountId'>, Omit<
   /** Identifies the directory: see hashEntryName. */
   number: number
   /** Name in the parent frame. */
-  name: Name
+  name: EntryName
   /** Entries read but not visited. */
-  block: Dirents | undefined
+  block: DirentIterator | undefined
   /** Position after these entries; undefined: the end. */
   position: bigint | undefined
   /** Number of blocks read, and the position after one of them. */
@@ -37,7 +37,7 @@ export type OpenDirectoryFrame = DirectoryFrame & { handle: Handle }
 function createDirectoryFrame(
   handle: Handle,
   stat: Stat,
-  name: Name,
+  name: EntryName,
   path: Uint8Array,
   isMoved: boolean,
 ): DirectoryFrame {
@@ -80,20 +80,20 @@ export class DirectoryStack {
   }
 
   /** Returns the next entries to visit, or undefined at the end. */
-  readBlock(frame: OpenDirectoryFrame): Dirents | undefined {
+  readBlock(frame: OpenDirectoryFrame): DirentIterator | undefined {
     while (frame.block === undefined || frame.block.isAtEnd) {
       if (frame.position === undefined) return undefined
       // A deleted directory has no entries: ENOENT.
       const bytes = ignoreVanishedEntry(() => this.#inodes.readEntries(frame.handle))
       const isMore = bytes !== undefined && bytes.length > 0
-      frame.block = isMore ? new Dirents(bytes) : undefined
+      frame.block = isMore ? new DirentIterator(bytes) : undefined
       frame.position = frame.block?.end
       if (frame.block) this.#checkBlock(frame, frame.block)
     }
     return frame.block
   }
 
-  #checkBlock(frame: OpenDirectoryFrame, block: Dirents): void {
+  #checkBlock(frame: OpenDirectoryFrame, block: DirentIterator): void {
     // A server can return entries in an endless cycle. Any cycle reaches the mark, which moves on after ever more
     // blocks (Brent).
     if (frame.position === frame.mark && frame.rereadCount === 0) {
@@ -114,7 +114,7 @@ export class DirectoryStack {
    * the handle.
    * @throws {Refusal} if directories are nested too deep
    */
-  push(parent: OpenDirectoryFrame, handle: Handle, stat: Stat, name: Name): boolean {
+  push(parent: OpenDirectoryFrame, handle: Handle, stat: Stat, name: EntryName): boolean {
     const isMoved = this.isMoved(parent, stat)
     const path = joinEntryPath(parent.path, name)
     // The name is a view into a block that is freed.
@@ -198,10 +198,10 @@ export class DirectoryStack {
   }
 
   /** Reopens a directory at its last position, if the name still refers to it. */
-  #resume(frame: DirectoryFrame, parent: Handle, name: Name): boolean {
+  #resume(frame: DirectoryFrame, parent: Handle, name: EntryName): boolean {
     const handle = ignoreVanishedEntry(() => this.#inodes.openDirectory(parent, name))
     if (handle === undefined) return false
-    if (useOrClose(this.#inodes, handle, () => this.#isSameDirectory(frame, handle))) {
+    if (useHandleOrClose(this.#inodes, handle, () => this.#isSameDirectory(frame, handle))) {
       frame.handle = handle
       return true
     }
@@ -222,7 +222,7 @@ export class DirectoryStack {
       this.#inodes.seekEntries(handle, position)
       return true
     } catch (error) {
-      if (errorCode(error) === 'EINVAL' && this.#inodes.stat(handle).links === 0) return false
+      if (getErrno(error) === 'EINVAL' && this.#inodes.stat(handle).links === 0) return false
       throw error
     }
   }

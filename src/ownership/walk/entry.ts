@@ -1,5 +1,5 @@
-import type { Dirents } from '../../kernel/dirents.ts'
-import { errorCode, type Handle, type Inodes, type Name, type StatBatch, type StatView } from '../../kernel/host.ts'
+import type { DirentIterator } from '../../kernel/dirents.ts'
+import { type EntryName, getErrno, type Handle, type Inodes, type StatBatch, type StatView } from '../../kernel/host.ts'
 
 /** A directory's entry for itself. */
 export const SELF_ENTRY_NAME = Uint8Array.of(0x2e)
@@ -44,7 +44,7 @@ export function ignoreVanishedEntry<T>(operation: () => T): T | undefined {
   try {
     return operation()
   } catch (error) {
-    if (VANISHED_ENTRY_ERRNOS.has(errorCode(error) ?? '')) return undefined
+    if (VANISHED_ENTRY_ERRNOS.has(getErrno(error) ?? '')) return undefined
     throw error
   }
 }
@@ -103,7 +103,7 @@ export class DirectoryEntryRun implements Disposable {
    * Starts to inspect the next entries of the block, and stops before one that may be a directory.
    * @param isAhead the entries are inspected while others are dealt with
    */
-  start(directory: Handle, block: Dirents, opensEntries: boolean, isAhead: boolean): void {
+  start(directory: Handle, block: DirentIterator, opensEntries: boolean, isAhead: boolean): void {
     this.count = 0
     while (this.count < this.#positions.length && block.next()) {
       const { nameLength } = block
@@ -134,7 +134,7 @@ export class DirectoryEntryRun implements Disposable {
     return this.#positions[index] as number
   }
 
-  getName(index: number): Name {
+  getName(index: number): EntryName {
     return this.#batch.nameOf(index)
   }
 

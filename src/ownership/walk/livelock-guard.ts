@@ -1,5 +1,5 @@
 import { quoteValue, Refusal } from '../../errors/refusal.ts'
-import { Dirents } from '../../kernel/dirents.ts'
+import { DirentIterator } from '../../kernel/dirents.ts'
 import type { Handle, Inodes } from '../../kernel/host.ts'
 import { ignoreVanishedEntry } from './entry.ts'
 
@@ -57,7 +57,7 @@ export class LivelockGuard {
   }
 
   /** Counts entries that were read and are about to be visited. */
-  countEntries(inodes: Inodes, read: DirectoryReadProgress, block: Dirents): void {
+  countEntries(inodes: Inodes, read: DirectoryReadProgress, block: DirentIterator): void {
     const count = Math.max(0, block.rest - read.rereadCount)
     read.rereadCount = 0
     const share = read.isMoved ? 1 : this.isRecent(read.changed) ? this.#sampleRecentShare(inodes, read, block) : 0
@@ -73,8 +73,8 @@ export class LivelockGuard {
   }
 
   /** Returns the share of recent entries in a block, from a random sample that users cannot predict. */
-  #sampleRecentShare(inodes: Inodes, { handle }: DirectoryReadProgress, { bytes }: Dirents): number {
-    const entries = new Dirents(bytes)
+  #sampleRecentShare(inodes: Inodes, { handle }: DirectoryReadProgress, { bytes }: DirentIterator): number {
+    const entries = new DirentIterator(bytes)
     const step = Math.max(1, entries.rest / ENTRY_SAMPLE_SIZE)
     let [sampled, recent] = [0, 0]
     let next = Math.random() * step

@@ -1,5 +1,5 @@
 import type { FsGroupRequest } from '../../config/mount-request.ts'
-import { FILE_TYPE, isDirectory, type Stat } from '../../kernel/host.ts'
+import { FILE_TYPE_MASK, isDirectory, type Stat } from '../../kernel/host.ts'
 import { grantAclBits } from '../inode/attributes.ts'
 import {
   CHMOD_MODE_BITS,
@@ -115,7 +115,7 @@ function createGroupStrategy({
   hasRestoreBegun,
 }: GroupStrategySpec): WalkStrategy {
   const computeTarget = ({ stat }: InodeState, from: Ownership) =>
-    computeRequestedOwnership({ mode: from.mode | (stat.mode & FILE_TYPE) }, fsGroup)
+    computeRequestedOwnership({ mode: from.mode | (stat.mode & FILE_TYPE_MASK) }, fsGroup)
   const computeTargetAcl = ({ stat, acl }: InodeState) =>
     acl === undefined || fsGroup.access === 'keep' ? acl : grantAclBits(acl, isDirectory(stat) ? 0o7 : 0o6)
   // The recorded change was confirmed, and the inode differs now: a user changed it, and that is kept.

@@ -1,6 +1,6 @@
 import { Refusal } from '../../errors/refusal.ts'
-import type { Dirents } from '../../kernel/dirents.ts'
-import { errorCode, type Handle, type Inodes, isDirectory, type Stat, useOrClose } from '../../kernel/host.ts'
+import type { DirentIterator } from '../../kernel/dirents.ts'
+import { getErrno, type Handle, type Inodes, isDirectory, type Stat, useHandleOrClose } from '../../kernel/host.ts'
 import { DirectoryStack, type OpenDirectoryFrame } from './directory-stack.ts'
 import { ignoreVanishedEntry, joinEntryPath } from './entry.ts'
 import { LivelockGuard } from './livelock-guard.ts'
@@ -33,7 +33,7 @@ export interface TreeVisitor {
    * Visits some entries of a block.
    * @returns true if the present entry is a directory, which is then entered
    */
-  visitEntries(frame: OpenDirectoryFrame, block: Dirents): boolean
+  visitEntries(frame: OpenDirectoryFrame, block: DirentIterator): boolean
   /** Visits a directory after its contents. */
   visitDirectory(handle: Handle, path: Uint8Array): void
   skip(reason: SkipReason, path: Uint8Array): void
@@ -85,7 +85,7 @@ function enterDirectory(
   inodes: Inodes,
   stack: DirectoryStack,
   parent: OpenDirectoryFrame,
-  { name, inode, isFile }: Dirents,
+  { name, inode, isFile }: DirentIterator,
   boundary: WalkBoundary,
   visitor: TreeVisitor,
 ): SkipReason | undefined {
@@ -98,13 +98,13 @@ function enterDirectory(
     seen &&
     openAfterReleasingHandles(visitor, () => ignoreVanishedEntry(() => inodes.openDirectory(parent.handle, name)))
   if (handle === undefined) return DIRECTORY_REPLACED
-  const stat = useOrClose(inodes, handle, inodes.stat)
+  const stat = useHandleOrClose(inodes, handle, inodes.stat)
   if (isInodeOutsideBoundary(stat, boundary)) {
     visitor.onBoundary?.(stat)
     inodes.close(handle)
     return 'sub-mount'
   }
-  return useOrClose(inodes, handle, () => {
+  return useHandleOrClose(inodes, handle, () => {
     // A replacement is newer than the start of the walk. On other file systems, listed inode numbers can differ from
     // those of stat.
     const isAnother = !isFile && stat.inode !== inode && stack.isMoved(parent, stat)
@@ -118,7 +118,7 @@ export function openAfterReleasingHandles<T>(visitor: Pick<TreeVisitor, 'release
   try {
     return open()
   } catch (error) {
-    const code = errorCode(error)
+    const code = getErrno(error)
     if ((code === 'EMFILE' || code === 'ENFILE') && visitor.releaseHandles?.()) return open()
     throw error
   }

@@ -1,13 +1,13 @@
-import { type Dirents, TYPE_DIRECTORY } from '../../kernel/dirents.ts'
+import { DIRENT_TYPE_DIRECTORY, type DirentIterator } from '../../kernel/dirents.ts'
 import {
+  type EntryName,
   type Handle,
   type Inodes,
   isDirectory,
-  type Name,
   type Stat,
   type StatBatch,
   type StatView,
-  useOrClose,
+  useHandleOrClose,
 } from '../../kernel/host.ts'
 import { hasAclOrCapability, inspectInode, type OpenInode } from '../inode/attributes.ts'
 import type { OpenDirectoryFrame } from './directory-stack.ts'
@@ -60,7 +60,7 @@ export class TreeWalk implements TreeVisitor, Disposable {
     this.#runs = [run(first), run(second)]
   }
 
-  visitEntries(frame: OpenDirectoryFrame, block: Dirents): boolean {
+  visitEntries(frame: OpenDirectoryFrame, block: DirentIterator): boolean {
     let [run, next] = this.#runs
     using _run: DirectoryEntryRun = run
     using _next: DirectoryEntryRun = next
@@ -75,7 +75,7 @@ export class TreeWalk implements TreeVisitor, Disposable {
       }
       ;[run, next] = [next, run]
     }
-    return block.next() && (block.type === TYPE_DIRECTORY || this.#visitEntry(frame, block.name, block.isFile))
+    return block.next() && (block.type === DIRENT_TYPE_DIRECTORY || this.#visitEntry(frame, block.name, block.isFile))
   }
 
   /** @returns the index of the first directory, or the number of entries */
@@ -118,13 +118,13 @@ export class TreeWalk implements TreeVisitor, Disposable {
    * @param isFile it was listed as no directory
    * @returns whether it is a directory
    */
-  #visitEntry(frame: OpenDirectoryFrame, name: Name, isFile = true): boolean {
+  #visitEntry(frame: OpenDirectoryFrame, name: EntryName, isFile = true): boolean {
     const seen = ignoreVanishedEntry(() => this.#inodes.viewEntry(frame.handle, name))
     if (seen) return this.#visitSeen(frame, name, seen)
     return this.#skipReplaced(frame.path, name, isFile ? ENTRY_REPLACED_REASON : DIRECTORY_REPLACED)
   }
 
-  #visitSeen(frame: OpenDirectoryFrame, name: Name, seen: StatView): boolean {
+  #visitSeen(frame: OpenDirectoryFrame, name: EntryName, seen: StatView): boolean {
     if (isDirectory(seen)) return true
     if (!this.#needsInspection(seen, frame.path, name)) return false
     if (this.#settings.isStatOnly && seen.links === 1) {
@@ -134,7 +134,7 @@ export class TreeWalk implements TreeVisitor, Disposable {
     const inspectedAtMs = Date.now()
     const handle = this.#openEntry(frame.handle, name)
     if (handle === undefined) return this.#skipReplaced(frame.path, name)
-    const opened = useOrClose(this.#inodes, handle, this.#inodes.look)
+    const opened = useHandleOrClose(this.#inodes, handle, this.#inodes.look)
     const isEntered = isDirectory(opened)
     if (!isEntered && this.#needsInspection(opened, frame.path, name)) {
       this.#takeNamed(frame, name, handle, opened, inspectedAtMs, this.#attributeNames(handle, frame.handle, name))
@@ -144,7 +144,7 @@ export class TreeWalk implements TreeVisitor, Disposable {
 
   #takeNamed(
     frame: OpenDirectoryFrame,
-    name: Name,
+    name: EntryName,
     handle: Handle,
     seen: StatView,
     inspectedAtMs: number,
@@ -171,17 +171,17 @@ export class TreeWalk implements TreeVisitor, Disposable {
     pipeline.take(this.#inspect(handle, seen, inspectedAtMs, attributes), joinEntryPath(parentPath, name))
   }
 
-  #attributeNames(handle: Handle, parent: Handle, name: Name): string {
-    return useOrClose(this.#inodes, handle, () => this.#inodes.attributeNames(handle, parent, name))
+  #attributeNames(handle: Handle, parent: Handle, name: EntryName): string {
+    return useHandleOrClose(this.#inodes, handle, () => this.#inodes.attributeNames(handle, parent, name))
   }
 
   #inspect(handle: Handle, seen: StatView, inspectedAtMs: number, attributes: string): OpenInode {
-    return useOrClose(this.#inodes, handle, () =>
+    return useHandleOrClose(this.#inodes, handle, () =>
       inspectInode(this.#inodes, handle, seen.keep(), inspectedAtMs, attributes),
     )
   }
 
-  #skipReplaced(parentPath: Uint8Array, name: Name, reason: SkipReason = ENTRY_REPLACED_REASON): false {
+  #skipReplaced(parentPath: Uint8Array, name: EntryName, reason: SkipReason = ENTRY_REPLACED_REASON): false {
     this.skip(reason, joinEntryPath(parentPath, name))
     return false
   }
@@ -193,12 +193,12 @@ export class TreeWalk implements TreeVisitor, Disposable {
     // A deleted directory has no "." any more.
     if (handle === undefined) this.#skipReplaced(path, EMPTY_PATH)
     else {
-      const seen = useOrClose(this.#inodes, handle, this.#inodes.look)
+      const seen = useHandleOrClose(this.#inodes, handle, this.#inodes.look)
       this.#take(handle, seen, at, this.#attributeNames(handle, directory, SELF_ENTRY_NAME), path, EMPTY_PATH)
     }
   }
 
-  #openEntry(parent: Handle, name: Name): Handle | undefined {
+  #openEntry(parent: Handle, name: EntryName): Handle | undefined {
     try {
       return this.#inodes.openEntry(parent, name)
     } catch {
@@ -215,7 +215,7 @@ export class TreeWalk implements TreeVisitor, Disposable {
   }
 
   /** Returns whether the inode must be opened and decided on; otherwise reports it. */
-  #needsInspection(stat: Stat, parentPath: Uint8Array, name: Name): boolean {
+  #needsInspection(stat: Stat, parentPath: Uint8Array, name: EntryName): boolean {
     if (isInodeOutsideBoundary(stat, this.#settings.boundary)) {
       this.onBoundary(stat)
       this.skip('sub-mount', joinEntryPath(parentPath, name))

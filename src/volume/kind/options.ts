@@ -3,7 +3,11 @@ import type { MountRequest } from '../../config/mount-request.ts'
 import { formatSource } from '../../config/source.ts'
 import { createOptionFault, type Fault } from '../../errors/fault.ts'
 import { quoteValue } from '../../errors/refusal.ts'
-import { FLAGS, findContradictingFlags, ORDINARY_FLAGS } from '../../kernel/mount-table/mount-flags.ts'
+import {
+  findContradictingMountOptions,
+  MOUNT_OPTIONS_BY_NAME,
+  ORDINARY_MOUNT_OPTIONS,
+} from '../../kernel/mount-table/mount-flags.ts'
 
 export const createMountOptionsFault = (reason: string, remedy: string): Fault =>
   createOptionFault('mount-options', 'mountOptions', reason, remedy)
@@ -91,7 +95,7 @@ export function findRequiredOptionNaming(rules: OptionRules, option: string): Op
   const name = parseOptionName(option)
   const own = rules.get(name)
   if (own?.onlyNamed?.includes(option.slice(name.length + 1))) return 'value'
-  const isOrdinary = own === undefined ? ORDINARY_FLAGS.includes(name) : !own.isRisky
+  const isOrdinary = own === undefined ? ORDINARY_MOUNT_OPTIONS.includes(name) : !own.isRisky
   return isOrdinary ? 'none' : 'name'
 }
 
@@ -103,7 +107,7 @@ export function isOptionTaken(own: OptionRules, option: string): true | string |
   const name = parseOptionName(option)
   const known = own.get(name)
   if (known !== undefined) return option === name || known.matches(option) || known.example
-  return FLAGS.has(name) && (option === name || name)
+  return MOUNT_OPTIONS_BY_NAME.has(name) && (option === name || name)
 }
 
 /**
@@ -124,14 +128,14 @@ export function findOptionFaults(
     [...new Set(some.flatMap(findRemedy))].map((remedy) => `; ${remedy}`).join('')
   const { unknown, known } = Object.groupBy(options, (option) => {
     const name = parseOptionName(option)
-    if (own.has(name) || FLAGS.has(name)) return 'known'
+    if (own.has(name) || MOUNT_OPTIONS_BY_NAME.has(name)) return 'known'
     return takesAny && /^\P{Cc}+$/u.test(option) ? 'passed' : 'unknown'
   })
-  const faults = findContradictingFlags(options).map(([one, other]) =>
+  const faults = findContradictingMountOptions(options).map(([one, other]) =>
     createMountOptionsFault(`has both ${one} and ${other}`, 'keep one'),
   )
   if (unknown) {
-    const taken = [...FLAGS.keys(), ...own.keys()].join(', ')
+    const taken = [...MOUNT_OPTIONS_BY_NAME.keys(), ...own.keys()].join(', ')
     faults.push(
       createMountOptionsFault(`has ${quoteValue(unknown)}`, `${kind} takes ${taken}${formatRemedies(unknown)}`),
     )
@@ -174,5 +178,5 @@ export function findFreshVolumeFaults(
 
 /** Returns the file system's own options, without flags of the mount. */
 export function filterFileSystemOptions(options: readonly string[]): string[] {
-  return options.filter((option) => !FLAGS.has(option))
+  return options.filter((option) => !MOUNT_OPTIONS_BY_NAME.has(option))
 }

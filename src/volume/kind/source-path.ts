@@ -5,21 +5,21 @@ import { formatSource, getSourcePath, REMOTE_EXAMPLES, type Source } from '../..
 import { createFault, createOptionFault, type Fault } from '../../errors/fault.ts'
 import { quoteValue, Refusal } from '../../errors/refusal.ts'
 import {
-  deferClose,
+  deferHandleClose,
   type Handle,
   type Host,
-  hasDisk,
   isDirectory,
+  isDiskDevice,
   refuseOnErrno,
   type Stat,
-  useOrClose,
+  useHandleOrClose,
 } from '../../kernel/host.ts'
-import type { TableSnapshot } from '../../kernel/mount-table/mountinfo.ts'
+import type { MountTableSnapshot } from '../../kernel/mount-table/mountinfo.ts'
 import { createUnresponsiveRefusal, type PathLookups } from '../../kernel/mount-table/responsiveness.ts'
 import {
-  areNested,
-  isWithin,
-  locationChain,
+  arePathsNested,
+  findLocationChain,
+  isLocationWithin,
   type TreeLocation,
   toPathPrefix,
 } from '../../kernel/mount-table/tree-location.ts'
@@ -66,7 +66,7 @@ export function findSourcePathFaults(source: string, config: NodeConfig): Fault[
 /** Whether a directory contains modekeep's records, or lies in a directory of records. */
 export function isPathOverlappingRecords(path: string, { stateDir }: Pick<NodeConfig, 'stateDir'>): boolean {
   const places = Object.values(PRIVATE).map((name) => `${stateDir}/${name}`)
-  return places.some((place) => areNested(toPathPrefix(path), toPathPrefix(place)))
+  return places.some((place) => arePathsNested(toPathPrefix(path), toPathPrefix(place)))
 }
 
 /** A requirement for a source of the node, and its wording in messages. */
@@ -114,7 +114,7 @@ export async function openNodeSourceBy(
 }
 
 function createOpenedSource(host: Host, path: string, requirement: SourceRequirement, opened: Handle): OpenedSource {
-  return useOrClose(host.inodes, opened, (handle) => {
+  return useHandleOrClose(host.inodes, opened, (handle) => {
     const stat = host.inodes.stat(handle)
     const fault = requirement.fault(stat)
     if (fault !== undefined)
@@ -198,7 +198,7 @@ export function listProtectedFilePlaces({
  */
 export function leadsToProtectedPlace(
   host: Host,
-  table: TableSnapshot,
+  table: MountTableSnapshot,
   source: Handle,
   place: ProtectedPlace,
   isOfKubelet = false,
@@ -206,17 +206,17 @@ export function leadsToProtectedPlace(
   const { inodes } = host
   const directory = tolerateSystemErrors(() => inodes.openTrusted(place.directory))
   if (directory === undefined) return false
-  using _ = deferClose(inodes, directory)
+  using _ = deferHandleClose(inodes, directory)
   const [here, there] = [inodes.statMountPoint(source), inodes.statMountPoint(directory)]
   if (here.mountId === there.mountId) {
     const inMount = (handle: Handle) => ({ device: '', path: toPathPrefix(inodes.pathOf(handle)) })
     return isPathNestedInPlace(place, [inMount(source)], inMount(directory))
   }
   // Subvolumes of btrfs have devices of their own.
-  const isOtherDisk = here.device !== there.device && (hasDisk(here.device) || hasDisk(there.device))
+  const isOtherDisk = here.device !== there.device && (isDiskDevice(here.device) || isDiskDevice(there.device))
   if (isOfKubelet && isOtherDisk) return false
-  const chain = locationChain(host, table, source)
-  const [location] = locationChain(host, table, directory)
+  const chain = findLocationChain(host, table, source)
+  const [location] = findLocationChain(host, table, directory)
   return location !== undefined && isPathNestedInPlace(place, isOfKubelet ? chain.slice(0, 1) : chain, location)
 }
 
@@ -229,6 +229,7 @@ function isPathNestedInPlace(
   const [own] = chain
   return places.some(
     (place) =>
-      (own !== undefined && isWithin(place, own)) || (isTree && chain.some((location) => isWithin(location, place))),
+      (own !== undefined && isLocationWithin(place, own)) ||
+      (isTree && chain.some((location) => isLocationWithin(location, place))),
   )
 }

@@ -3,16 +3,16 @@ import { formatSource } from '../../config/source.ts'
 import { Refusal } from '../../errors/refusal.ts'
 import type { HelperInvocation } from '../../kernel/helpers.ts'
 import {
-  deferClose,
+  deferHandleClose,
+  type EntryName,
   type Handle,
   type Host,
   isDirectory,
-  type Name,
   type ProcessId,
   tolerateErrno,
-  useOrClose,
+  useHandleOrClose,
 } from '../../kernel/host.ts'
-import { NOSYMFOLLOW, RDONLY } from '../../kernel/mount-table/mount-flags.ts'
+import { MOUNT_ATTR_NOSYMFOLLOW, MOUNT_ATTR_RDONLY } from '../../kernel/mount-table/mount-flags.ts'
 import { retryUntilDefined } from '../../kernel/waiting.ts'
 import { type Session, warnOnFailure } from '../../state/session.ts'
 import type { MountContext } from './kind.ts'
@@ -78,10 +78,10 @@ export async function mountOnStage(
   const lock = await retryUntilDefined(() => host.tryLock(`${place}/${staging}.lock`))
   try {
     const parent = host.inodes.openTrusted(place)
-    using _parent = deferClose(host.inodes, parent)
+    using _parent = deferHandleClose(host.inodes, parent)
     try {
       const stage = openMountStage(host, parent, name)
-      using _stage = deferClose(host.inodes, stage)
+      using _stage = deferHandleClose(host.inodes, stage)
       await mountOn(formatStagedMountPath(stateDir, staging), createMountStage(host, stage, `${place}/${staging}`))
       return takeStagedMount(host, stage)
     } catch (error) {
@@ -97,11 +97,11 @@ export async function mountOnStage(
 }
 
 /** Mounts a tmpfs as the stage: mounts on it do not propagate, and one umount removes all of them. */
-function openMountStage({ inodes, mounts }: Host, parent: Handle, name: Name): Handle {
+function openMountStage({ inodes, mounts }: Host, parent: Handle, name: EntryName): Handle {
   inodes.createDirectory(parent, name, 0)
   const target = inodes.openEntry(parent, name)
-  using _ = deferClose(inodes, target)
-  return useOrClose(inodes, mounts.createTree('tmpfs', ['mode=0700', 'size=4m']), (tree) => {
+  using _ = deferHandleClose(inodes, target)
+  return useHandleOrClose(inodes, mounts.createTree('tmpfs', ['mode=0700', 'size=4m']), (tree) => {
     mounts.attach(tree, target)
     // A mount becomes shared if it is attached below a shared mount.
     mounts.setFlags(tree, { set: 0, clear: 0 })
@@ -122,11 +122,11 @@ function createMountStage({ inodes, mounts, files }: Host, tree: Handle, path: s
       if (isDirectory(inodes.stat(source))) inodes.createDirectory(tree, STAGED_SOURCE_NAME, 0)
       else inodes.createFile(tree, STAGED_SOURCE_NAME, 0)
       const clone = mounts.cloneTree(source)
-      using _clone = deferClose(inodes, clone)
+      using _clone = deferHandleClose(inodes, clone)
       const target = inodes.openEntry(tree, STAGED_SOURCE_NAME)
-      using _target = deferClose(inodes, target)
+      using _target = deferHandleClose(inodes, target)
       // A daemon opens names as root, and the volume's users may replace them by links: the mount follows none.
-      mounts.setFlags(clone, { set: NOSYMFOLLOW | (readOnly ? RDONLY : 0), clear: 0 })
+      mounts.setFlags(clone, { set: MOUNT_ATTR_NOSYMFOLLOW | (readOnly ? MOUNT_ATTR_RDONLY : 0), clear: 0 })
       mounts.attach(clone, target)
       return `${path}/source`
     },
@@ -138,12 +138,12 @@ function takeStagedMount({ inodes, mounts }: Host, stage: Handle): Handle {
     throw Refusal.of('program-failed', 'the helper program ended without an error, but has mounted nothing')
   }
   const mounted = inodes.openEntry(stage, STAGED_MOUNT_NAME)
-  using _ = deferClose(inodes, mounted)
+  using _ = deferHandleClose(inodes, mounted)
   return mounts.cloneTree(mounted)
 }
 
 /** Removes a stage without a request to the mount inside, whose daemon may have crashed or hang. */
-function clearMountStage({ inodes, mounts }: Host, parent: Handle, name: Name): void {
+function clearMountStage({ inodes, mounts }: Host, parent: Handle, name: EntryName): void {
   tolerateErrno('ENOENT', () => {
     while (inodes.statMountPoint(parent, name).mountRoot) mounts.detach(parent, name)
     inodes.removeDirectory(parent, name)
@@ -167,7 +167,7 @@ export function unmountStaleStages(session: Pick<Session, 'host' | 'config' | 'w
     const names = listStageNames(host, place)
     if (names.length === 0) return
     const parent = host.inodes.openTrusted(place)
-    using _ = deferClose(host.inodes, parent)
+    using _ = deferHandleClose(host.inodes, parent)
     for (const name of names) {
       const lock = host.tryLock(`${place}/${name}.lock`)
       // A call uses the stage.

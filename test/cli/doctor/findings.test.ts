@@ -6,12 +6,12 @@ import { checkFreeSpace } from '../../../src/cli/doctor/paths.ts'
 import { checkRecordedVolumes } from '../../../src/cli/doctor/records.ts'
 import { createFault } from '../../../src/errors/fault.ts'
 import { Refusal } from '../../../src/errors/refusal.ts'
-import type { Diagnosis, Feature } from '../../../src/kernel/linux/diagnosis.ts'
+import type { KernelFeature, NodeDiagnosis } from '../../../src/kernel/linux/diagnosis.ts'
 import { memoryStage } from '../../helpers/stage.ts'
 
 const MIB = 2 ** 20
 
-const diagnosis: Diagnosis = {
+const diagnosis: NodeDiagnosis = {
   features: () => [],
   release: () => '6.12.0',
   selfTest: () => [],
@@ -28,7 +28,7 @@ const diagnosis: Diagnosis = {
 }
 
 describe('doctor, for the kernel,', () => {
-  const missing = (name: Feature['name'], errno = 'ENOSYS'): Feature => ({
+  const missing = (name: KernelFeature['name'], errno = 'ENOSYS'): KernelFeature => ({
     name,
     works: false,
     detail: `the kernel reports ${errno}`,
@@ -48,7 +48,7 @@ describe('doctor, for the kernel,', () => {
   })
 
   it('reports all working kernel features in one line', () => {
-    const features: Feature[] = [
+    const features: KernelFeature[] = [
       { name: 'open_tree', works: true, detail: '' },
       { name: 'fsopen', works: true, detail: '' },
     ]

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { checkKubelets } from '../../../src/cli/doctor/node.ts'
-import type { Diagnosis } from '../../../src/kernel/linux/diagnosis.ts'
+import type { NodeDiagnosis } from '../../../src/kernel/linux/diagnosis.ts'
 import { memoryStage } from '../../helpers/stage.ts'
 
 const PLUGINS = '/node/plugins'
@@ -30,7 +30,9 @@ function look(
     asked.push(...both)
     return isSame
   }
-  const found = [...checkKubelets({ ...host, files }, { isSameFile } as Partial<Diagnosis> as Diagnosis, executable)]
+  const found = [
+    ...checkKubelets({ ...host, files }, { isSameFile } as Partial<NodeDiagnosis> as NodeDiagnosis, executable),
+  ]
   return { found, asked }
 }
 

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { CsiIdentityService, CsiNodeService, PluginRegistrationService } from '../../../src/frontends/csi/messages.ts'
-import { parseMountinfo, selectLayers } from '../../../src/kernel/mount-table/mountinfo.ts'
+import { parseMountinfo, selectMountLayers } from '../../../src/kernel/mount-table/mountinfo.ts'
 import { createUnaryCallHandlers, listenOnGrpcSocket } from '../../../src/rpc/server.ts'
 import { KUBELETS_ROOT } from '../../kubelet/node/kubelet.ts'
 import { until } from '../../kubelet/node/until.ts'
@@ -138,7 +138,7 @@ export class ForeignDriver {
 }
 
 const isMounted = (directory: string) =>
-  selectLayers(parseMountinfo(fs.readFileSync('/proc/self/mountinfo', 'utf8')), directory).length > 0
+  selectMountLayers(parseMountinfo(fs.readFileSync('/proc/self/mountinfo', 'utf8')), directory).length > 0
 
 function unmount(directory: string): void {
   if (isMounted(directory)) run('umount', directory)

@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process'
 import * as fs from 'node:fs'
 import { promisify } from 'node:util'
 import type { StatusDocument } from '../../../src/cli/commands/status-document.ts'
-import { parseMountinfo, selectLayers } from '../../../src/kernel/mount-table/mountinfo.ts'
+import { parseMountinfo, selectMountLayers } from '../../../src/kernel/mount-table/mountinfo.ts'
 import { INSTALLED } from '../../kubelet/node/drivers.ts'
 import { KUBELETS_ROOT } from '../../kubelet/node/kubelet.ts'
 import type { Door } from './pods.ts'
@@ -20,7 +20,7 @@ export const mountPoint = (door: Door, uid: string, volume = 'v') =>
 /** The ids of what is mounted for it. */
 export function mounts(door: Door, uid: string, volume = 'v'): string[] {
   const rows = parseMountinfo(fs.readFileSync('/proc/self/mountinfo', 'utf8'))
-  return selectLayers(rows, mountPoint(door, uid, volume)).map(({ id }) => String(id))
+  return selectMountLayers(rows, mountPoint(door, uid, volume)).map(({ id }) => String(id))
 }
 
 /** The output of `modekeep status` on the node, for any exit status. */

@@ -2,7 +2,7 @@ import * as fs from 'node:fs'
 import { dirname } from 'node:path'
 import { expect } from 'vitest'
 import type { CsiTask } from '../../../src/frontends/csi/worker-tasks.ts'
-import { parseMountinfo, selectLayers } from '../../../src/kernel/mount-table/mountinfo.ts'
+import { parseMountinfo, selectMountLayers } from '../../../src/kernel/mount-table/mountinfo.ts'
 import { CSI_WORKER_VERB } from '../../../src/kernel/worker-process.ts'
 import { expectSame, snapshot } from '../../crash/volume.ts'
 import { makeTree } from '../../helpers/tree.ts'
@@ -12,7 +12,7 @@ import type { FaultNode } from '../fault-node.ts'
 const POD = 'csi'
 const target = (on: FaultNode) => `${on.node.top}/pods/${POD}/volumes/kubernetes.io~csi/v/mount`
 const layers = (on: FaultNode) =>
-  selectLayers(parseMountinfo(fs.readFileSync('/proc/self/mountinfo', 'utf8')), target(on))
+  selectMountLayers(parseMountinfo(fs.readFileSync('/proc/self/mountinfo', 'utf8')), target(on))
 
 const walked = (on: FaultNode) => optionsOf(on.mountCall(POD))
 const plain = (on: FaultNode) => optionsOf(on.plainMount(POD, { source: on.other }))

@@ -2,7 +2,7 @@ import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname } from 'node:path'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
-import { readDevice } from '../../../src/kernel/linux/backing.ts'
+import { readDeviceNames } from '../../../src/kernel/linux/backing.ts'
 
 let sys: string
 beforeEach(() => {
@@ -35,36 +35,36 @@ describe('a disk is recognized by', () => {
     ['nothing with a line end', { serial: 'a\nb\u001bc' }, ['serial a b c']],
   ])('%s', (_what, files, identities) => {
     const shown = identities.length === 0 ? '' : `sda (${identities.join(', ')})`
-    expect(readDevice(device('sda', files))).toEqual({ shown, identities })
+    expect(readDeviceNames(device('sda', files))).toEqual({ shown, identities })
   })
 
   it('with the number of its partition', () => {
     device('sda', { wwid: 'naa.5' })
     const identities = ['wwid naa.5 partition 2']
-    expect(readDevice(device('sda/sda2', { partition: '2' }))).toEqual({ shown: 'sda2 (wwid naa.5)', identities })
+    expect(readDeviceNames(device('sda/sda2', { partition: '2' }))).toEqual({ shown: 'sda2 (wwid naa.5)', identities })
   })
 
   it('the disks below it, if it has no name of its own', () => {
     device('sda', { wwid: 'naa.1' })
     device('sdb', { wwid: 'naa.2' })
     device('sdc', {})
-    const raid = readDevice(device('md0', {}, ['sda', 'sdb', 'sdc']))
+    const raid = readDeviceNames(device('md0', {}, ['sda', 'sdb', 'sdc']))
     expect(raid).toEqual({
       shown: 'sda (wwid naa.1) and sdb (wwid naa.2)',
       identities: ['wwid naa.1', 'wwid naa.2'],
     })
-    expect(readDevice(device('dm-0', { 'dm/uuid': 'LVM-a' }, ['sda'])).identities).toEqual(['mapped LVM-a'])
+    expect(readDeviceNames(device('dm-0', { 'dm/uuid': 'LVM-a' }, ['sda'])).identities).toEqual(['mapped LVM-a'])
   })
 
   it('nothing if devices refer to each other in a circle', () => {
     device('dm-1', {}, ['dm-2'])
-    expect(readDevice(device('dm-2', {}, ['dm-1']))).toEqual({ shown: '', identities: [] })
+    expect(readDeviceNames(device('dm-2', {}, ['dm-1']))).toEqual({ shown: '', identities: [] })
   })
 
   it('the image below it, for any name of its mapping', () => {
     device('loop99999', { 'loop/backing_file': '/gone', 'loop/offset': '0' })
     const mapped = device('dm-0', { 'dm/uuid': 'CRYPT-LUKS2-a' }, ['loop99999'])
-    expect(readDevice(mapped)).toEqual({
+    expect(readDeviceNames(mapped)).toEqual({
       shown: 'an image that only loop99999 shows',
       identities: ['image out of reach'],
     })

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { type Feature, type FeatureName, probeFeatures } from '../../../src/kernel/linux/diagnosis.ts'
+import { type KernelFeature, type KernelFeatureName, probeKernelFeatures } from '../../../src/kernel/linux/diagnosis.ts'
 import { linuxMounts } from '../../../src/kernel/linux/mounts.ts'
 import { addSkipReason, cannotMountWith } from '../../helpers/needs.ts'
 import { type Lacking, refuseCalls } from '../../helpers/refuse.ts'
@@ -10,28 +10,28 @@ import { isRoot } from '../../helpers/stage.ts'
 const MODULE = `${import.meta.dirname}/../../../src/kernel/linux/diagnosis.ts`
 
 /** Returns the features that a process under a command finds. */
-function probedUnder(...command: string[]): Feature[] {
+function probedUnder(...command: string[]): KernelFeature[] {
   const ask = `
-    const { probeFeatures } = await import(${JSON.stringify(MODULE)})
-    console.log(JSON.stringify(probeFeatures()))`
+    const { probeKernelFeatures } = await import(${JSON.stringify(MODULE)})
+    console.log(JSON.stringify(probeKernelFeatures()))`
   const [name = '', ...args] = [...command, process.execPath, '--input-type=module', '-e', ask]
   return JSON.parse(execFileSync(name, args, { encoding: 'utf8' }))
 }
 
 const EPERM = 1
-const WITHOUT_FSOPEN: FeatureName[] = ['fsopen', 'mount_setattr', 'idmapped mount']
+const WITHOUT_FSOPEN: KernelFeatureName[] = ['fsopen', 'mount_setattr', 'idmapped mount']
 
 describe.skipIf(!isRoot)(addSkipReason('the probe of kernel features', cannotMountWith('unshare')), () => {
-  const here = probeFeatures()
+  const here = probeKernelFeatures()
   /** Lists features of this kernel that a process under a command lacks. */
-  const missing = (found: Feature[]) =>
+  const missing = (found: KernelFeature[]) =>
     found.filter(({ works }, at) => !works && here[at]?.works === true).map(({ name }) => name)
 
   it("finds this kernel's features, and leaves no mount, descriptor or process", () => {
     const children = () => fs.readFileSync(`/proc/self/task/${process.pid}/children`, 'utf8')
     const seen = () => [linuxMounts.table(), fs.readdirSync('/proc/self/fd').length, children()]
     const before = seen()
-    expect(probeFeatures()).toEqual(here)
+    expect(probeKernelFeatures()).toEqual(here)
     expect(seen()).toEqual(before)
     // Any kernel that runs these tests has the features that modekeep requires.
     for (const name of ['open_tree', 'fsopen', 'mount_setattr', 'statx mount ids']) {
@@ -39,7 +39,7 @@ describe.skipIf(!isRoot)(addSkipReason('the probe of kernel features', cannotMou
     }
   })
 
-  it.each<[Lacking, FeatureName[], RegExp]>([
+  it.each<[Lacking, KernelFeatureName[], RegExp]>([
     ['open_tree', ['open_tree'], /ENOSYS.*does not have it/],
     ['fsopen', WITHOUT_FSOPEN, /ENOSYS/],
     ['openat2', ['openat2'], /ENOSYS/],

@@ -1,7 +1,7 @@
 import * as fs from 'node:fs'
 import * as net from 'node:net'
 import { expect, it, onTestFinished } from 'vitest'
-import { isListening } from '../../../src/kernel/linux/diagnosis.ts'
+import { hasSocketListener } from '../../../src/kernel/linux/diagnosis.ts'
 import { scratch } from '../../real-mounts/mapped-volume.ts'
 
 it('isListening returns true for a Unix socket by any link, until its listener ends', async () => {
@@ -9,16 +9,16 @@ it('isListening returns true for a Unix socket by any link, until its listener e
   fs.mkdirSync(`${top}/run`)
   fs.symlinkSync('run', `${top}/link`)
   const socket = `${top}/run/nri.sock`
-  expect(isListening(socket)).toBe(false)
+  expect(hasSocketListener(socket)).toBe(false)
   const server = net.createServer()
   onTestFinished(() => void server.close())
   let calls = 0
   server.on('connection', () => calls++)
   await new Promise<void>((resolve) => server.listen(socket, resolve))
-  expect([isListening(socket), isListening(`${top}/link/nri.sock`)]).toEqual([true, true])
+  expect([hasSocketListener(socket), hasSocketListener(`${top}/link/nri.sock`)]).toEqual([true, true])
   fs.linkSync(socket, `${top}/run/left.sock`)
   await new Promise((resolve) => server.close(resolve))
-  expect(isListening(`${top}/run/left.sock`)).toBe(false)
+  expect(hasSocketListener(`${top}/run/left.sock`)).toBe(false)
   fs.writeFileSync(socket, '')
-  expect([isListening(socket), calls]).toEqual([false, 0])
+  expect([hasSocketListener(socket), calls]).toEqual([false, 0])
 })

@@ -7,8 +7,8 @@ import { cannotInject } from '../../helpers/inject.ts'
 const LOOKUPS = join(import.meta.dirname, '../../../src/kernel/linux/lookups.ts')
 const ASK = `
   const { openSync } = await import('node:fs')
-  const { lookUp } = await import(${JSON.stringify(LOOKUPS)})
-  console.log((await lookUp(openSync('/', 'r'), Buffer.from('tmp'), 1000)) !== undefined)`
+  const { lookUpName } = await import(${JSON.stringify(LOOKUPS)})
+  console.log((await lookUpName(openSync('/', 'r'), Buffer.from('tmp'), 1000)) !== undefined)`
 
 describe.skipIf(cannotInject !== '')(`a daemon that is checked${cannotInject && `: ${cannotInject}`}`, () => {
   // fork(3) calls clone(2), and a thread is created by clone3(2).

@@ -4,13 +4,13 @@ import { afterEach, describe, expect, it, vi } from 'vitest'
 import { type Inodes, SystemError } from '../../../src/kernel/host.ts'
 import { linuxInodes } from '../../../src/kernel/linux/inodes.ts'
 import { linuxMounts } from '../../../src/kernel/linux/mounts.ts'
-import { type SelfTest, selfTest } from '../../../src/kernel/linux/self-test.ts'
+import { runSelfTest, type SelfTestResult } from '../../../src/kernel/linux/self-test.ts'
 import { addSkipReason, cannotMountWith } from '../../helpers/needs.ts'
 import { isRoot } from '../../helpers/stage.ts'
 
 const MODULE = `${import.meta.dirname}/../../../src/kernel/linux/self-test.ts`
 
-const differing = (tests: SelfTest[]) => tests.filter(({ difference }) => difference !== '')
+const differing = (tests: SelfTestResult[]) => tests.filter(({ difference }) => difference !== '')
 
 describe.skipIf(!isRoot)(
   addSkipReason("the comparison of modekeep's system calls with Node's", cannotMountWith()),
@@ -22,7 +22,7 @@ describe.skipIf(!isRoot)(
     it('finds no difference on this node, and leaves no mount and no descriptor', () => {
       const seen = () => [linuxMounts.table(), fs.readdirSync('/proc/self/fd').length]
       const before = seen()
-      const tests = selfTest()
+      const tests = runSelfTest()
       expect(differing(tests)).toEqual([])
       expect(tests).toHaveLength(9)
       expect(seen()).toEqual(before)
@@ -56,7 +56,7 @@ describe.skipIf(!isRoot)(
       for (const [method, instead] of Object.entries(layer)) {
         vi.spyOn(linuxInodes as unknown as Record<string, () => void>, method).mockImplementation(instead as never)
       }
-      const found = differing(selfTest())
+      const found = differing(runSelfTest())
       expect(found.map(({ name }) => name)).toEqual(names)
       for (const { difference } of found) expect(difference).toMatch(/it says .*, Node says /)
     })
@@ -65,13 +65,13 @@ describe.skipIf(!isRoot)(
       vi.spyOn(linuxInodes, 'chmod').mockImplementation(() => {
         throw new SystemError('fchmodat2', 'EIO', 'file')
       })
-      expect(differing(selfTest())).toEqual([{ name: 'fchmodat2', difference: expect.stringContaining('EIO') }])
+      expect(differing(runSelfTest())).toEqual([{ name: 'fchmodat2', difference: expect.stringContaining('EIO') }])
     })
 
     it('reports what was not tested if this process may not mount', () => {
       const ask = `
-      const { selfTest } = await import(${JSON.stringify(MODULE)})
-      console.log(JSON.stringify(selfTest()))`
+      const { runSelfTest } = await import(${JSON.stringify(MODULE)})
+      console.log(JSON.stringify(runSelfTest()))`
       const node = [process.execPath, '--input-type=module', '-e', ask]
       const said = execFileSync('setpriv', ['--bounding-set=-sys_admin', ...node], { encoding: 'utf8' })
       const difference = expect.stringMatching(/^not tried: .*EPERM/)

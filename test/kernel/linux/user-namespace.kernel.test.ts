@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { createSwapMap, formatIdRanges } from '../../../src/kernel/id-map.ts'
+import { createGroupSwapMap, formatIdRanges } from '../../../src/kernel/id-map.ts'
 import { openUserNamespace } from '../../../src/kernel/linux/mounts.ts'
 import { addSkipReason, cannotMountWith } from '../../helpers/needs.ts'
 import { isRoot } from '../../helpers/stage.ts'
@@ -26,7 +26,7 @@ describe.skipIf(!isRoot)(
   () => {
     it('has the requested maps, and exists only through its descriptor', () => {
       const [open, running] = [descriptors(), children()]
-      const namespace = openUserNamespace(createSwapMap(5, 2000))
+      const namespace = openUserNamespace(createGroupSwapMap(5, 2000))
       onTestFinished(() => fs.closeSync(namespace))
       expect(descriptors()).toBe(open + 1)
       // No zombie is left either.
@@ -35,7 +35,7 @@ describe.skipIf(!isRoot)(
         execFileSync('nsenter', [`--user=/proc/${process.pid}/fd/${namespace}`, 'cat', `/proc/self/${map}`], {
           encoding: 'utf8',
         }).replaceAll(/^ +| +(?= )/gm, '')
-      expect(inside('gid_map')).toBe(formatIdRanges(createSwapMap(5, 2000).gids))
+      expect(inside('gid_map')).toBe(formatIdRanges(createGroupSwapMap(5, 2000).gids))
       expect(inside('uid_map')).toBe('0 0 4294967295\n')
     })
 

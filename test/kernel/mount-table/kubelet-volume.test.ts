@@ -1,6 +1,10 @@
 import { expect, it } from 'vitest'
 import type { Host } from '../../../src/kernel/host.ts'
-import { isKubeletMountPath, isKubeletVolume, isOwnVolume } from '../../../src/kernel/mount-table/kubelet-volume.ts'
+import {
+  isKubeletMountPath,
+  isKubeletVolume,
+  isModekeepVolumeDirectory,
+} from '../../../src/kernel/mount-table/kubelet-volume.ts'
 
 const POD = '/var/lib/kubelet/pods/8c03'
 
@@ -34,6 +38,6 @@ it.each([
     asked.push(file)
     return told
   }
-  expect(isOwnVolume({ files: { readForeign } } as unknown as Host, path)).toBe(isOwn)
+  expect(isModekeepVolumeDirectory({ files: { readForeign } } as unknown as Host, path)).toBe(isOwn)
   expect(asked).toEqual(path.endsWith('/mount') ? [`${POD}/volumes/kubernetes.io~csi/pvc-1/vol_data.json`] : [])
 })

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { DIRECTORY, type Host, REGULAR, type Stat } from '../../../src/kernel/host.ts'
-import { hasGuard, isGuard, readLayers } from '../../../src/kernel/mount-table/mountinfo.ts'
+import { DIRECTORY_TYPE, type Host, REGULAR_FILE_TYPE, type Stat } from '../../../src/kernel/host.ts'
+import { hasGuardMount, isGuardMount, readMountLayers } from '../../../src/kernel/mount-table/mountinfo.ts'
 
 const GUARD = '30 20 0:50 / /pod ro - tmpfs modekeep ro,size=4k,nr_inodes=1,mode=0'
 const VOLUME = '31 30 0:51 / /pod rw - fuse.bindfs bindfs rw,user_id=0'
@@ -19,11 +19,11 @@ const root = (mode: number, mountRoot = true) => ({ mode, mountRoot }) as Stat
 
 describe('a guard mount', () => {
   it('is recognized as the topmost mount, and below another one', () => {
-    expect(readLayers(hostWith(GUARD, VOLUME), '/pod').map(({ id }) => id)).toEqual([30, 31])
-    expect(isGuard(hostWith(GUARD), '/pod', root(DIRECTORY))).toBe(true)
-    expect(isGuard(hostWith(GUARD, VOLUME), '/pod', root(DIRECTORY))).toBe(false)
-    expect(hasGuard(hostWith(GUARD, VOLUME), '/pod')).toBe(true)
-    expect(hasGuard(hostWith(GUARD), '/other')).toBe(false)
+    expect(readMountLayers(hostWith(GUARD, VOLUME), '/pod').map(({ id }) => id)).toEqual([30, 31])
+    expect(isGuardMount(hostWith(GUARD), '/pod', root(DIRECTORY_TYPE))).toBe(true)
+    expect(isGuardMount(hostWith(GUARD, VOLUME), '/pod', root(DIRECTORY_TYPE))).toBe(false)
+    expect(hasGuardMount(hostWith(GUARD, VOLUME), '/pod')).toBe(true)
+    expect(hasGuardMount(hostWith(GUARD), '/other')).toBe(false)
   })
 
   it.each([
@@ -32,17 +32,17 @@ describe('a guard mount', () => {
     ['a tmpfs that permits inodes', GUARD.replace('nr_inodes=1,', 'nr_inodes=10,')],
     ['an NFS mount with its name', GUARD.replace('- tmpfs', '- nfs')],
   ])('is not recognized in %s', (_what, row) => {
-    expect(isGuard(hostWith(row), '/pod', root(DIRECTORY))).toBe(false)
-    expect(hasGuard(hostWith(row), '/pod')).toBe(false)
+    expect(isGuardMount(hostWith(row), '/pod', root(DIRECTORY_TYPE))).toBe(false)
+    expect(hasGuardMount(hostWith(row), '/pod')).toBe(false)
   })
 
   it.each([
-    ['has permissions', root(DIRECTORY | 0o755)],
-    ['is a file', root(REGULAR)],
-    ['is no mount root', root(DIRECTORY, false)],
+    ['has permissions', root(DIRECTORY_TYPE | 0o755)],
+    ['is a file', root(REGULAR_FILE_TYPE)],
+    ['is no mount root', root(DIRECTORY_TYPE, false)],
   ])('is not searched in the mount table if the mount point %s', (_what, stat) => {
     const host = hostWith(GUARD)
-    expect(isGuard(host, '/pod', stat)).toBe(false)
+    expect(isGuardMount(host, '/pod', stat)).toBe(false)
     expect(host.reads).toBe(0)
   })
 })

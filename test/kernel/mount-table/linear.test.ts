@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import { parseKubeletSubPaths } from '../../../src/kernel/mount-table/kubelet-volume.ts'
-import { findContradictingFlags } from '../../../src/kernel/mount-table/mount-flags.ts'
-import { parseMountinfo, selectLayers } from '../../../src/kernel/mount-table/mountinfo.ts'
+import { findContradictingMountOptions } from '../../../src/kernel/mount-table/mount-flags.ts'
+import { parseMountinfo, selectMountLayers } from '../../../src/kernel/mount-table/mountinfo.ts'
 import { findShownPaths } from '../../../src/kernel/mount-table/submounts.ts'
 import {
   createLocationFinder,
   createMountFinder,
-  findPathsToSame,
+  findPathsToSameLocation,
 } from '../../../src/kernel/mount-table/tree-location.ts'
 import { checkSubPath } from '../../../src/kernel/path/open-sub-path.ts'
 import { LINEAR, measureGrowth } from '../../helpers/work.ts'
@@ -25,7 +25,7 @@ describe('linear time for a path', () => {
   it.each<[string, (path: string) => void]>([
     ['the mounts that it leads through', (path) => createMountFinder(parseMountinfo(table))(path)],
     ['its location', (path) => createLocationFinder(table)(path)],
-    ['all paths to the same place', (path) => findPathsToSame(table, path)],
+    ['all paths to the same place', (path) => findPathsToSameLocation(table, path)],
     ['the faults of a subPath', (path) => checkSubPath(path.slice(1))],
   ])('the time to find %s is linear in the length of the path', (_what, use) => {
     expect(measureGrowth(8000, (names) => () => use('/a'.repeat(names)))).toBeLessThan(LINEAR)
@@ -33,7 +33,7 @@ describe('linear time for a path', () => {
 
   it('the time to find contradicting mountOptions is linear in their number', () => {
     const options = (count: number) => `${'x,'.repeat(count)}${'noatime,'.repeat(count)}`.split(',')
-    expect(measureGrowth(4000, (count) => () => findContradictingFlags(options(count)))).toBeLessThan(LINEAR)
+    expect(measureGrowth(4000, (count) => () => findContradictingMountOptions(options(count)))).toBeLessThan(LINEAR)
   })
 })
 
@@ -46,7 +46,7 @@ describe('linear time for a mount table', () => {
     [
       'many layers at one directory',
       (count) => ROOT + repeat(count, (at) => row(at + 21, at + 20, '/a')),
-      (table) => selectLayers(parseMountinfo(table), '/a'),
+      (table) => selectMountLayers(parseMountinfo(table), '/a'),
     ],
     [
       'mounts that show a directory or its parts at other paths',
@@ -74,7 +74,7 @@ describe('linear time for a mount table', () => {
   it('a table with 100,000 rows is parsed', () => {
     const table = ROOT + repeat(100_000, (at) => row(at + 21, at + 20, '/a'))
     const rows = parseMountinfo(table)
-    expect(selectLayers(rows, '/a')).toHaveLength(100_000)
+    expect(selectMountLayers(rows, '/a')).toHaveLength(100_000)
     expect(createMountFinder(rows)('/a')).toHaveLength(100_001)
   })
 

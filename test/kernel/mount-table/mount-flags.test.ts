@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import {
-  FLAGS,
-  findContradictingFlags,
-  ORDINARY_FLAGS,
+  findContradictingMountOptions,
+  MOUNT_OPTIONS_BY_NAME,
+  ORDINARY_MOUNT_OPTIONS,
   parseMountFlags,
-  parseRowFlags,
+  parseMountRowFlags,
 } from '../../../src/kernel/mount-table/mount-flags.ts'
 
 // include/uapi/linux/mount.h, MOUNT_ATTR_*
@@ -51,18 +51,18 @@ describe('the flags of a mount', () => {
   it.each([['rw'], ['suid'], ['dev'], ['exec']])(
     "are never cleared by %s, as the source's own mount may have them",
     (o) => {
-      expect(FLAGS.get(o)).toMatchObject({ set: 0, clear: 0 })
+      expect(MOUNT_OPTIONS_BY_NAME.get(o)).toMatchObject({ set: 0, clear: 0 })
     },
   )
 
   it('clear only the atime flags, for any options', () => {
-    expect(parseMountFlags([...FLAGS.keys()], false).clear).toBe(ATIME)
+    expect(parseMountFlags([...MOUNT_OPTIONS_BY_NAME.keys()], false).clear).toBe(ATIME)
   })
 })
 
 describe('the mount flags for a pod', () => {
   it('are all except suid and dev', () => {
-    expect(ORDINARY_FLAGS).toEqual([
+    expect(ORDINARY_MOUNT_OPTIONS).toEqual([
       'ro',
       'rw',
       'nosuid',
@@ -98,7 +98,7 @@ describe('the mount flags for a pod', () => {
       ],
     ],
   ])('%j contradict each other', (options, pairs) => {
-    expect(findContradictingFlags(options)).toEqual(pairs)
+    expect(findContradictingMountOptions(options)).toEqual(pairs)
   })
 
   it.each([
@@ -108,7 +108,7 @@ describe('the mount flags for a pod', () => {
     [['ro', 'noexec', 'nosuid', 'nodev']],
     [['size=1', 'size=2']],
   ])('%j do not contradict each other', (options) => {
-    expect(findContradictingFlags(options)).toEqual([])
+    expect(findContradictingMountOptions(options)).toEqual([])
   })
 })
 
@@ -120,6 +120,6 @@ describe('the flags of a mount in the table', () => {
     [['rw', 'noatime', 'nodiratime', 'nosymfollow'], NOATIME | NODIRATIME | NOSYMFOLLOW, ATIME],
     [['rw', 'relatime', 'idmapped'], 0, ATIME],
   ])('are parsed: %j', (options, set, clear) => {
-    expect(parseRowFlags(options)).toEqual({ set, clear })
+    expect(parseMountRowFlags(options)).toEqual({ set, clear })
   })
 })

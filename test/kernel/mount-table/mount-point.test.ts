@@ -4,7 +4,7 @@ import {
   type MountPoint,
   openMountPoint,
   resolveMountPointState,
-  statPoint,
+  statMountPointUnsynced,
 } from '../../../src/kernel/mount-table/mount-point.ts'
 import { memoryHost } from '../../memory-host/index.ts'
 import { MemoryWorld } from '../../memory-host/world.ts'
@@ -18,7 +18,7 @@ function arrange() {
 
 function seen(host: Host, directory: string) {
   const point = openMountPoint(host, directory) as MountPoint
-  return resolveMountPointState(host, point, statPoint(host, point))
+  return resolveMountPointState(host, point, statMountPointUnsynced(host, point))
 }
 
 function failingWith(host: Host, code: string): Host {

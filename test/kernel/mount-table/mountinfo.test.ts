@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { parseMountinfo, selectLayers } from '../../../src/kernel/mount-table/mountinfo.ts'
+import { parseMountinfo, selectMountLayers } from '../../../src/kernel/mount-table/mountinfo.ts'
 
 // One line each, of the kinds that have broken other readers of this file.
 const DEBIAN = '25 30 0:23 / /sys rw,nosuid,nodev,noexec,relatime shared:7 - sysfs sysfs rw'
@@ -186,9 +186,9 @@ describe('a complete mountinfo', () => {
         '14 1 0:5 / /pods/a\\040b rw - t spaced rw',
       ].join('\n'),
     )
-    expect(selectLayers(rows, '/pods/a').map((row) => row.source)).toEqual(['one', 'two'])
-    expect(selectLayers(rows, '/pods/a b').map((row) => row.source)).toEqual(['spaced'])
-    expect(selectLayers(rows, '/pods')).toEqual([])
+    expect(selectMountLayers(rows, '/pods/a').map((row) => row.source)).toEqual(['one', 'two'])
+    expect(selectMountLayers(rows, '/pods/a b').map((row) => row.source)).toEqual(['spaced'])
+    expect(selectMountLayers(rows, '/pods')).toEqual([])
   })
 
   it('has layers in mount order, although one mounted beneath is listed last', () => {
@@ -200,7 +200,7 @@ describe('a complete mountinfo', () => {
         '40 20 0:2 / /pods/a rw - tmpfs beneath rw',
       ].join('\n'),
     )
-    expect(selectLayers(rows, '/pods/a').map((row) => row.source)).toEqual(['lowest', 'beneath', 'top'])
-    expect(selectLayers(rows, '/')).toHaveLength(1)
+    expect(selectMountLayers(rows, '/pods/a').map((row) => row.source)).toEqual(['lowest', 'beneath', 'top'])
+    expect(selectMountLayers(rows, '/')).toHaveLength(1)
   })
 })

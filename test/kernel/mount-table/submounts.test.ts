@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { parseMountinfo } from '../../../src/kernel/mount-table/mountinfo.ts'
-import { findSubmounts, formatMounts } from '../../../src/kernel/mount-table/submounts.ts'
+import { findSubmounts, formatMountList } from '../../../src/kernel/mount-table/submounts.ts'
 import { LINEAR, measureGrowth } from '../../helpers/work.ts'
 
 const row = (id: number, parent: number, mountPoint: string) =>
@@ -40,8 +40,8 @@ describe('the mounts inside a directory', () => {
 
   it('are formatted with the first three and their number', () => {
     const rows = Array.from({ length: 5 }, (_, at) => ({ mountPoint: `/m${at}`, fsType: 'ext4' }))
-    expect(formatMounts(rows)).toBe('"/m0" (ext4), "/m1" (ext4), "/m2" (ext4) and 2 more')
-    expect(formatMounts(rows.slice(0, 1))).toBe('"/m0" (ext4)')
+    expect(formatMountList(rows)).toBe('"/m0" (ext4), "/m1" (ext4), "/m2" (ext4) and 2 more')
+    expect(formatMountList(rows.slice(0, 1))).toBe('"/m0" (ext4)')
   })
 })
 

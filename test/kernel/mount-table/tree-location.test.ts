@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import {
-  areNested,
+  areLocationsNested,
+  arePathsNested,
   createLocationFinder,
-  findPathsToSame,
-  isNested,
+  findPathsToSameLocation,
 } from '../../../src/kernel/mount-table/tree-location.ts'
 
 const row = (id: number, parent: number, device: string, root: string, mountPoint: string) =>
@@ -65,9 +65,9 @@ it.each([
   ['/a', '/ab', false],
   ['/a/b', '/a/c', false],
 ])('%j and %j are nested: %s', (one, other, are) => {
-  expect(areNested(one, other)).toBe(are)
-  expect(isNested({ device: '8:1', path: one }, { device: '8:1', path: other })).toBe(are)
-  expect(isNested({ device: '8:1', path: one }, { device: '8:2', path: other })).toBe(false)
+  expect(arePathsNested(one, other)).toBe(are)
+  expect(areLocationsNested({ device: '8:1', path: one }, { device: '8:1', path: other })).toBe(are)
+  expect(areLocationsNested({ device: '8:1', path: one }, { device: '8:2', path: other })).toBe(false)
 })
 
 it.each([
@@ -77,5 +77,5 @@ it.each([
   ['/srv/database', ['/srv/database']],
   ['/bl\\ank/x', ['/a b/x', '/bl\\ank/x']],
 ])('the directory at %s is also at %j', (path, expected) => {
-  expect(findPathsToSame(TABLE, path)).toEqual(expected)
+  expect(findPathsToSameLocation(TABLE, path)).toEqual(expected)
 })

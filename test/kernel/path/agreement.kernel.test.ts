@@ -1,6 +1,6 @@
 import { expect, it, onTestFinished } from 'vitest'
-import { errorCode, type Handle, type Inodes } from '../../../src/kernel/host.ts'
-import { openByComponents } from '../../../src/kernel/path/open-sub-path.ts'
+import { getErrno, type Handle, type Inodes } from '../../../src/kernel/host.ts'
+import { openSubPathByComponents } from '../../../src/kernel/path/open-sub-path.ts'
 import { memoryStage, onKernelStages, type Stage } from '../../helpers/stage.ts'
 import { makeTree } from '../../helpers/tree.ts'
 
@@ -52,7 +52,7 @@ function found(inodes: Inodes, top: string, open: () => Handle): string {
     inodes.close(handle)
     return `found ${path}`
   } catch (error) {
-    const code = errorCode(error)
+    const code = getErrno(error)
     // A rename anywhere on the node, openat2(2): to be tried again.
     if (code === 'EAGAIN') return found(inodes, top, open)
     if (code) return code
@@ -69,7 +69,7 @@ const REASONS: readonly (readonly [string, RegExp])[] = [
 ]
 
 onKernelStages('a subPath in trees full of links', (open) => {
-  it('openByComponents and the in-memory host return the same result or error as the kernel', () => {
+  it('openSubPathByComponents and the in-memory host return the same result or error as the kernel', () => {
     const stages = [open(), memoryStage()]
     onTestFinished(() => {
       for (const stage of stages) stage.close()
@@ -98,6 +98,6 @@ function waysIn({ host: { inodes }, fs }: Stage, source: string, tree: readonly 
   onTestFinished(() => inodes.close(root))
   return [
     (subPath: string) => found(inodes, source, () => inodes.openBeneath(root, subPath)),
-    (subPath: string) => found(inodes, source, () => openByComponents(inodes, root, subPath)),
+    (subPath: string) => found(inodes, source, () => openSubPathByComponents(inodes, root, subPath)),
   ]
 }

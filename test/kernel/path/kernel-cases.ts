@@ -145,7 +145,7 @@ function noSymFollow(source: string): void {
   execFileSync('mount', ['-o', 'remount,bind,nosymfollow', `${source}/m`])
 }
 
-/** The absolute link makes openByComponents decide, for any value of the sysctl protected_symlinks. */
+/** The absolute link makes openSubPathByComponents decide, for any value of the sysctl protected_symlinks. */
 function stranger(source: string): void {
   make(`${source}/open`)
   make(`${source}/d`)

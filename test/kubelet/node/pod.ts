@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import * as fs from 'node:fs'
-import { type MountRow, parseMountinfo, selectLayers } from '../../../src/kernel/mount-table/mountinfo.ts'
+import { type MountRow, parseMountinfo, selectMountLayers } from '../../../src/kernel/mount-table/mountinfo.ts'
 import { ctr, SOCKET } from './containerd.ts'
 import { modekeepsLog } from './drivers.ts'
 import { KUBELETS_ROOT, type PodStatus, podStatuses } from './kubelet.ts'
@@ -99,6 +99,6 @@ export class Pod {
 
   /** What is mounted at the volume's directory, one upon the other. */
   layers(): MountRow[] {
-    return selectLayers(parseMountinfo(fs.readFileSync('/proc/self/mountinfo', 'utf8')), this.mountPoint)
+    return selectMountLayers(parseMountinfo(fs.readFileSync('/proc/self/mountinfo', 'utf8')), this.mountPoint)
   }
 }

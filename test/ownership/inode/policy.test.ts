@@ -1,6 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import type { FsGroupRequest } from '../../../src/config/mount-request.ts'
-import { BLOCK_DEVICE, CHARACTER_DEVICE, DIRECTORY, REGULAR, type Stat, SYMLINK } from '../../../src/kernel/host.ts'
+import {
+  BLOCK_DEVICE_TYPE,
+  CHARACTER_DEVICE_TYPE,
+  DIRECTORY_TYPE,
+  REGULAR_FILE_TYPE,
+  type Stat,
+  SYMLINK_TYPE,
+} from '../../../src/kernel/host.ts'
 import {
   computeRequestedOwnership,
   extractOwnership,
@@ -31,15 +38,15 @@ function expectWanted(found: Stat, fsGroup: FsGroupRequest, mode: number): void 
 
 describe('the target state of an inode', () => {
   it.each<[string, number, number]>([
-    ['a directory', DIRECTORY | 0o755, 0o2755],
-    ['a closed directory', DIRECTORY | 0o000, 0o2000],
-    ['a private directory', DIRECTORY | 0o700, 0o2700],
-    ['a directory with set-gid', DIRECTORY | 0o2770, 0o2770],
-    ['a directory with set-uid and sticky', DIRECTORY | 0o5777, 0o7777],
-    ['a file', REGULAR | 0o640, 0o640],
-    ['a file without permission bits', REGULAR | 0o000, 0o000],
-    ['a set-uid file', REGULAR | 0o4755, 0o4755],
-    ['a file with every bit', REGULAR | 0o7777, 0o7777],
+    ['a directory', DIRECTORY_TYPE | 0o755, 0o2755],
+    ['a closed directory', DIRECTORY_TYPE | 0o000, 0o2000],
+    ['a private directory', DIRECTORY_TYPE | 0o700, 0o2700],
+    ['a directory with set-gid', DIRECTORY_TYPE | 0o2770, 0o2770],
+    ['a directory with set-uid and sticky', DIRECTORY_TYPE | 0o5777, 0o7777],
+    ['a file', REGULAR_FILE_TYPE | 0o640, 0o640],
+    ['a file without permission bits', REGULAR_FILE_TYPE | 0o000, 0o000],
+    ['a set-uid file', REGULAR_FILE_TYPE | 0o4755, 0o4755],
+    ['a file with every bit', REGULAR_FILE_TYPE | 0o7777, 0o7777],
     ['a fifo', FIFO | 0o600, 0o600],
     ['a socket', SOCKET | 0o755, 0o755],
   ])('%s: keep sets the group, and set-gid on directories only', (_what, mode, wanted) => {
@@ -47,13 +54,13 @@ describe('the target state of an inode', () => {
   })
 
   it.each<[string, number, number]>([
-    ['a directory', DIRECTORY | 0o755, 0o2775],
-    ['a closed directory', DIRECTORY | 0o000, 0o2770],
-    ['a directory with set-uid and sticky', DIRECTORY | 0o5701, 0o7771],
-    ['a file', REGULAR | 0o640, 0o660],
-    ['a file without permission bits', REGULAR | 0o000, 0o660],
-    ['a program', REGULAR | 0o111, 0o771],
-    ['a set-uid file', REGULAR | 0o4755, 0o4775],
+    ['a directory', DIRECTORY_TYPE | 0o755, 0o2775],
+    ['a closed directory', DIRECTORY_TYPE | 0o000, 0o2770],
+    ['a directory with set-uid and sticky', DIRECTORY_TYPE | 0o5701, 0o7771],
+    ['a file', REGULAR_FILE_TYPE | 0o640, 0o660],
+    ['a file without permission bits', REGULAR_FILE_TYPE | 0o000, 0o660],
+    ['a program', REGULAR_FILE_TYPE | 0o111, 0o771],
+    ['a set-uid file', REGULAR_FILE_TYPE | 0o4755, 0o4775],
     ['a fifo', FIFO | 0o600, 0o660],
     ['a socket', SOCKET | 0o755, 0o775],
   ])("%s: grant adds the bits of kubelet's masks", (_what, mode, wanted) => {
@@ -61,26 +68,26 @@ describe('the target state of an inode', () => {
   })
 
   it('may have group 0', () => {
-    expectWanted(stat(REGULAR | 0o640), keep(0), 0o640)
+    expectWanted(stat(REGULAR_FILE_TYPE | 0o640), keep(0), 0o640)
   })
 
   it.each<[string, number, 'symlink' | 'device']>([
-    ['a link', SYMLINK | 0o777, 'symlink'],
-    ['a block device', BLOCK_DEVICE | 0o660, 'device'],
-    ['a character device', CHARACTER_DEVICE | 0o2666, 'device'],
+    ['a link', SYMLINK_TYPE | 0o777, 'symlink'],
+    ['a block device', BLOCK_DEVICE_TYPE | 0o660, 'device'],
+    ['a character device', CHARACTER_DEVICE_TYPE | 0o2666, 'device'],
   ])('is unchanged for the type %s', (_what, mode, leave) => {
     expect(findUnchangeableInodeType(stat(mode))).toBe(leave)
   })
 })
 
 it.each<[string, number, number, boolean]>([
-  ['group and set-gid', DIRECTORY | 0o2755, 2000, true],
-  ['group and set-gid, with any other bits', DIRECTORY | 0o7000, 2000, true],
-  ['the group without set-gid', DIRECTORY | 0o755, 2000, false],
-  ['another group', DIRECTORY | 0o2755, 5, false],
-  ['neither', DIRECTORY | 0o755, 5, false],
-  ['a link of the group', SYMLINK | 0o2777, 2000, false],
-  ['a device of the group', BLOCK_DEVICE | 0o2660, 2000, false],
+  ['group and set-gid', DIRECTORY_TYPE | 0o2755, 2000, true],
+  ['group and set-gid, with any other bits', DIRECTORY_TYPE | 0o7000, 2000, true],
+  ['the group without set-gid', DIRECTORY_TYPE | 0o755, 2000, false],
+  ['another group', DIRECTORY_TYPE | 0o2755, 5, false],
+  ['neither', DIRECTORY_TYPE | 0o755, 5, false],
+  ['a link of the group', SYMLINK_TYPE | 0o2777, 2000, false],
+  ['a device of the group', BLOCK_DEVICE_TYPE | 0o2660, 2000, false],
 ])('isRootMatchingFsGroup of a root with %s: %#', (_what, mode, gid, matches) => {
   expect(isRootMatchingFsGroup(stat(mode, gid), keep(2000))).toBe(matches)
 })
@@ -91,12 +98,12 @@ it.each([
   [0o2770, true],
   [0o2777, true],
 ])('a root with mode %o matches the policy with grant: %s', (mode, matches) => {
-  expect(isRootMatchingFsGroup(stat(DIRECTORY | mode, 2000), grant(2000))).toBe(matches)
+  expect(isRootMatchingFsGroup(stat(DIRECTORY_TYPE | mode, 2000), grant(2000))).toBe(matches)
 })
 
 it('extractOwnership returns the group and the mode without type bits', () => {
-  expect(extractOwnership(stat(REGULAR | 0o6711))).toEqual({ gid: 5, mode: 0o6711 })
-  expect(extractOwnership(stat(DIRECTORY | 0o1777, 0))).toEqual({ gid: 0, mode: 0o1777 })
+  expect(extractOwnership(stat(REGULAR_FILE_TYPE | 0o6711))).toEqual({ gid: 5, mode: 0o6711 })
+  expect(extractOwnership(stat(DIRECTORY_TYPE | 0o1777, 0))).toEqual({ gid: 0, mode: 0o1777 })
 })
 
 it.each([
@@ -109,10 +116,10 @@ it.each([
 })
 
 it.each([
-  [REGULAR, true],
-  [DIRECTORY, false],
-  [SYMLINK, false],
-  [BLOCK_DEVICE, false],
+  [REGULAR_FILE_TYPE, true],
+  [DIRECTORY_TYPE, false],
+  [SYMLINK_TYPE, false],
+  [BLOCK_DEVICE_TYPE, false],
   [FIFO, false],
   [SOCKET, false],
 ])('type %o is a regular file: %s', (type, is) => {

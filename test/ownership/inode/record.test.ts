@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { DIRECTORY, REGULAR, type Stat } from '../../../src/kernel/host.ts'
+import { DIRECTORY_TYPE, REGULAR_FILE_TYPE, type Stat } from '../../../src/kernel/host.ts'
 import {
   type InodeRecord,
   type InodeState,
@@ -71,8 +71,8 @@ const isAsLeft = (known: InodeRecord, now: InodeState) => {
 }
 
 const file = (gid: number, mode: number, ...rest: [(Uint8Array | undefined)?, Partial<Stat>?]) =>
-  found(gid, REGULAR | mode, ...rest)
-const dir = (gid: number, mode: number, over: Partial<Stat> = {}) => found(gid, DIRECTORY | mode, undefined, over)
+  found(gid, REGULAR_FILE_TYPE | mode, ...rest)
+const dir = (gid: number, mode: number, over: Partial<Stat> = {}) => found(gid, DIRECTORY_TYPE | mode, undefined, over)
 
 const written = { modified: 11n }
 const grown = { size: 4n }

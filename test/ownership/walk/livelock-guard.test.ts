@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { Dirents } from '../../../src/kernel/dirents.ts'
+import { DirentIterator } from '../../../src/kernel/dirents.ts'
 import type { Handle, Inodes } from '../../../src/kernel/host.ts'
 import { LivelockGuard } from '../../../src/ownership/walk/livelock-guard.ts'
 
@@ -7,10 +7,10 @@ const HOUR = 3_600_000
 const ENTRY = 24
 
 /** As many entries as a block has, with names of one letter. */
-function blockOf(count: number): Dirents {
+function blockOf(count: number): DirentIterator {
   const bytes = new Uint8Array(count * ENTRY)
   for (let at = 0; at < count; at++) bytes.set([ENTRY, 0, 8, 0x61 + (at % 26)], at * ENTRY + 16)
-  return new Dirents(bytes)
+  return new DirentIterator(bytes)
 }
 
 let looks = 0

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { DIRECTORY, REGULAR, type Stat, SYMLINK } from '../../../src/kernel/host.ts'
+import { DIRECTORY_TYPE, REGULAR_FILE_TYPE, type Stat, SYMLINK_TYPE } from '../../../src/kernel/host.ts'
 import {
   formatInodeKey,
   type InodeRecord,
@@ -20,7 +20,7 @@ const stat = (over: Partial<Stat> = {}): Stat => ({
   changed: 50,
   modified: 9n,
   size: 4n,
-  mode: REGULAR | 0o640,
+  mode: REGULAR_FILE_TYPE | 0o640,
   uid: 0,
   gid: 5,
   links: 1,
@@ -71,12 +71,12 @@ const LEFT = 'changed since by its user'
 
 describe('the strategy that applies a group', () => {
   it.each<[string, Partial<Stat>, unknown]>([
-    ['a link', { mode: SYMLINK | 0o777 }, { skip: 'symlink' }],
+    ['a link', { mode: SYMLINK_TYPE | 0o777 }, { skip: 'symlink' }],
     ['a device', { mode: CHARACTER | 0o660 }, { skip: 'device' }],
     ['a file with the group', { gid: 2000 }, 'unchanged'],
     ['a file with another group', {}, 'inspect'],
-    ['a directory without set-gid', { gid: 2000, mode: DIRECTORY | 0o755 }, 'inspect'],
-    ['a directory with set-gid', { gid: 2000, mode: DIRECTORY | 0o2755 }, 'unchanged'],
+    ['a directory without set-gid', { gid: 2000, mode: DIRECTORY_TYPE | 0o755 }, 'inspect'],
+    ['a directory with set-gid', { gid: 2000, mode: DIRECTORY_TYPE | 0o2755 }, 'unchanged'],
   ])('classify of %s', (_what, over, seen) => {
     expect(own().classify(stat(over))).toEqual(seen)
   })
@@ -114,7 +114,7 @@ describe('the strategy that applies a group', () => {
 
   it.each<[string, Partial<InodeRecord>, Partial<Stat>]>([
     ['another group', {}, { gid: 4000 }],
-    ['other permission bits', {}, { gid: 2000, mode: REGULAR | 0o600 }],
+    ['other permission bits', {}, { gid: 2000, mode: REGULAR_FILE_TYPE | 0o600 }],
     ['its first group', {}, { gid: 5 }],
   ])("a user's change since a walk for the same group is kept: %s", (_what, over, now) => {
     expect(own().decide(found(now), PATH, record(over))).toEqual({ skip: LEFT })
@@ -136,7 +136,7 @@ describe('the strategy that applies a group', () => {
 
 describe('the strategy that restores', () => {
   it('inodes that no walk changes are ignored, and all others are inspected', () => {
-    expect(restore().classify(stat({ mode: SYMLINK | 0o777 }))).toBe('ignore')
+    expect(restore().classify(stat({ mode: SYMLINK_TYPE | 0o777 }))).toBe('ignore')
     expect(restore().classify(stat())).toBe('inspect')
     expect([restore().needsRecord(stat()), restore().forgetsRecords, own().forgetsRecords]).toEqual([true, true, false])
   })
@@ -147,14 +147,14 @@ describe('the strategy that restores', () => {
 
   it('a restore returns the first state, with privileges', () => {
     const had = record({ before: { gid: 5, mode: 0o4755 }, after: { gid: 2000, mode: 0o4755 }, capability: CAP })
-    const now = found({ gid: 2000, mode: REGULAR | 0o4755 }, { capability: CAP })
+    const now = found({ gid: 2000, mode: REGULAR_FILE_TYPE | 0o4755 }, { capability: CAP })
     const { change, forfeits } = restore().decide(now, PATH, had)
     expect(change).toMatchObject({ after: { gid: 5, mode: 0o4755 }, forfeited: false })
     expect(forfeits).toBe(false)
   })
 
   it("a restore skips a user's change, and overrides it only if forced", () => {
-    const now = found({ gid: 4000, mode: REGULAR | 0o600 })
+    const now = found({ gid: 4000, mode: REGULAR_FILE_TYPE | 0o600 })
     expect(restore().decide(now, PATH, record())).toEqual({ skip: LEFT })
     expect(restore(true).decide(now, PATH, record()).change?.after).toEqual({ gid: 5, mode: 0o640 })
   })
@@ -168,14 +168,14 @@ describe('the strategy that restores', () => {
 
   it('a forced restore gives no privileges to content that may have changed', () => {
     const had = record({ before: { gid: 5, mode: 0o4755 }, after: { gid: 2000, mode: 0o4755 } })
-    const { change, forfeits } = restore(true).decide(found({ gid: 4000, mode: REGULAR | 0o755 }), PATH, had)
+    const { change, forfeits } = restore(true).decide(found({ gid: 4000, mode: REGULAR_FILE_TYPE | 0o755 }), PATH, had)
     expect(change).toMatchObject({ after: { gid: 5, mode: 0o755 }, forfeited: true })
     expect(forfeits).toBe(true)
   })
 
   it('a restore does not return set-gid of another group to a file that was written to', () => {
     const had = record({ before: { gid: 5, mode: 0o2755 }, after: { gid: 2000, mode: 0o2755 } })
-    const asLeft = { gid: 2000, mode: REGULAR | 0o2755 }
+    const asLeft = { gid: 2000, mode: REGULAR_FILE_TYPE | 0o2755 }
     expect(restore().decide(found(asLeft), PATH, had).change?.after).toEqual({ gid: 5, mode: 0o2755 })
     for (const written of [{ modified: 10n }, { size: 5n }]) {
       const { change, forfeits } = restore().decide(found({ ...asLeft, ...written }), PATH, had)

@@ -10,15 +10,15 @@ async function importIsolatedWork(name: string): Promise<IsolatedWorkFunction> {
     case 'mount':
       return (await import('../src/mount/mount.ts')).runMountTask
     case 'walk':
-      return (await import('../src/fsgroup/walk-volume.ts')).walkForCaller
+      return (await import('../src/fsgroup/walk-volume.ts')).walkVolumeForCaller
     case 'restore':
-      return (await import('../src/fsgroup/restore-volume.ts')).restoreForCaller
+      return (await import('../src/fsgroup/restore-volume.ts')).restoreVolumeForCaller
     case 'root-bit':
-      return (await import('../src/fsgroup/root-bit.ts')).clearRootBitForCaller
+      return (await import('../src/fsgroup/root-bit.ts')).removeSetGidForCaller
     case 'heal':
       return (await import('../src/repair/heal-record.ts')).runHealTask
     case 'sub-paths':
-      return (await import('../src/repair/sub-paths.ts')).runSubPathTask
+      return (await import('../src/repair/sub-paths.ts')).runSubPathHealTask
     case 'survey':
       return (await import('../src/cli/node-state/survey.ts')).surveyVolumeInWorker
     case 'sources':

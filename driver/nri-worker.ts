@@ -1,5 +1,5 @@
 import { readConfig } from '../src/config/read-config.ts'
-import type { AttachStep } from '../src/container/clone-request.ts'
+import type { CloneAttachStep } from '../src/container/clone-request.ts'
 import { type ContainerTask, type ContainerTaskResult, runContainerTask } from '../src/container/container-task.ts'
 import { createFault } from '../src/errors/fault.ts'
 import { formatError, Refusal } from '../src/errors/refusal.ts'
@@ -16,7 +16,7 @@ export function serveNriWorkerTasks(env: NodeJS.ProcessEnv): Promise<void> {
   setWorkerPriority()
   keepHeapSmall()
   discardStderr()
-  return serveWorkerTasks<ContainerTask, ContainerTaskResult, AttachStep>(
+  return serveWorkerTasks<ContainerTask, ContainerTaskResult, CloneAttachStep>(
     STDOUT_WORKER_OUTPUT,
     (job, report, { isAlive }) => runLoggedContainerTask(job, env, report, isAlive),
     (error) => ({ failure: `modekeep failed: ${formatError(error)}; see its log on the node`, isUnexpected: true }),
@@ -26,7 +26,7 @@ export function serveNriWorkerTasks(env: NodeJS.ProcessEnv): Promise<void> {
 async function runLoggedContainerTask(
   job: ContainerTask,
   env: NodeJS.ProcessEnv,
-  report: (step: AttachStep) => void,
+  report: (step: CloneAttachStep) => void,
   isAlive: () => void,
 ): Promise<ContainerTaskResult> {
   const { config, faults, isUnreadable } = await readConfig(env)

@@ -1,7 +1,7 @@
 import type { CommandOfVerb } from '../src/cli/commands/index.ts'
 import { readConfig } from '../src/config/read-config.ts'
-import type { AttachStep } from '../src/container/clone-request.ts'
-import { removeEmptyStaging } from '../src/container/clone-staging.ts'
+import type { CloneAttachStep } from '../src/container/clone-request.ts'
+import { removeEmptyStagingMount } from '../src/container/clone-staging.ts'
 import type { ContainerTask, ContainerTaskResult } from '../src/container/container-task.ts'
 import { createContainerEventHandler } from '../src/frontends/nri/container-lifecycle.ts'
 import { NodeReaderThread, type NodeReaderThreadData } from '../src/frontends/nri/node-reader.ts'
@@ -51,7 +51,7 @@ async function serveContainerRuntime(
   const events = new LogEventQueue()
   const log = events.enqueue.bind(events)
   const workers = new WorkerPool(
-    startWorkers<ContainerTask, ContainerTaskResult, AttachStep>(NRI_WORKER_VERB, env),
+    startWorkers<ContainerTask, ContainerTaskResult, CloneAttachStep>(NRI_WORKER_VERB, env),
     NRI_WORKER_LIMITS,
     LOST_CONTAINER_TASK_OUTCOMES,
     createContainerTaskSupervision(computeSilenceLimitMs(store.config)),
@@ -90,7 +90,7 @@ async function serveContainerRuntime(
   }
   const warn = (message: string) => logEvent('warn', 'end', { message })
   warnOnFailure({ warn }, 'cannot unmount the staging directory of clones', () =>
-    removeEmptyStaging({ ...store, warn }),
+    removeEmptyStagingMount({ ...store, warn }),
   )
   // Doctor reports a recorded plugin that does not run. This one ends on request, so its record is removed.
   nriPluginRecord.remove(store, undefined)

@@ -4,7 +4,7 @@ import { runOperatorCommand } from '../src/cli/operate.ts'
 import { readConfig } from '../src/config/read-config.ts'
 import { linuxDiagnosis } from '../src/kernel/linux/diagnosis.ts'
 import { linuxHost } from '../src/kernel/linux/index.ts'
-import { watchNode } from '../src/repair/watch.ts'
+import { watchNodeMounts } from '../src/repair/watch.ts'
 import {
   callBeforeTermination,
   createTerminationSignal,
@@ -46,7 +46,7 @@ export function runOperatorVerb(argv: readonly string[], env: NodeJS.ProcessEnv)
     watch(heal, events) {
       keepHeapSmall()
       const startMountWatch = (stop: number) => startThread('mount-watch', stop)
-      return watchNode(heal, { ...events, signal: createTerminationSignal(), startMountWatch })
+      return watchNodeMounts(heal, { ...events, signal: createTerminationSignal(), startMountWatch })
     },
     serveHealth: async (endpoint, sources) =>
       (await import('../src/metrics/health-server.ts')).serveHealth(endpoint, sources),

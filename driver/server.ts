@@ -7,7 +7,7 @@ import { formatFaultCode, renderFault } from '../src/errors/fault.ts'
 import { formatError, Refusal } from '../src/errors/refusal.ts'
 import { linuxHost } from '../src/kernel/linux/index.ts'
 import type { LogLevel } from '../src/log/call-log.ts'
-import { refuseOtherNamespace } from '../src/repair/state.ts'
+import { refuseOtherMountNamespace } from '../src/repair/state.ts'
 import { tryAcquireNodeLock } from '../src/state/locks.ts'
 import type { Session } from '../src/state/session.ts'
 import { createTerminationSignal, keepHeapSmall, MODEKEEP_VERSION } from './process.ts'
@@ -43,7 +43,7 @@ export async function runNodeServer(
     const { config, faults } = await readConfig(env)
     for (const fault of faults) logEvent('warn', 'configuration', { message: renderFault(fault) })
     const store = { host: linuxHost, config }
-    refuseOtherNamespace({ ...store, note: () => {}, warn: () => {} })
+    refuseOtherMountNamespace({ ...store, note: () => {}, warn: () => {} })
     logEvent('info', 'start', { ...server.facts, version: MODEKEEP_VERSION })
     using lock = await waitForNodeLock(store, server, stop)
     if (lock === undefined) return EXIT_SUCCESS

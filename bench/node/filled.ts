@@ -2,9 +2,9 @@ import * as fs from 'node:fs'
 import { createInterface } from 'node:readline'
 import { run } from '../../scripts/fetch/command.ts'
 import { DEFAULT_CONFIG } from '../../src/config/defaults.ts'
-import { readRequest } from '../../src/config/request.ts'
+import { parseFlexVolumeRequest } from '../../src/config/request.ts'
 import { linuxHost } from '../../src/kernel/linux/index.ts'
-import { mount } from '../../src/mount/mount.ts'
+import { mountPodVolume } from '../../src/mount/mount.ts'
 import { volumeKindLookup } from '../../src/volume/index.ts'
 import { BINARY, Node } from '../peers/modekeep.ts'
 import { mountOptions } from '../peers/peer.ts'
@@ -26,7 +26,7 @@ async function fill(count: number): Promise<void> {
     const source = `${volumes}/source-${pod}`
     fs.mkdirSync(directory, { recursive: true })
     fs.mkdirSync(source)
-    await mount(session, readRequest(directory, mountOptions(source), config, volumeKindLookup))
+    await mountPodVolume(session, parseFlexVolumeRequest(directory, mountOptions(source), config, volumeKindLookup))
   }
 }
 

@@ -1,4 +1,4 @@
-import { DEFAULT_FS_TYPES } from '../../src/config/rule.ts'
+import { DEFAULT_ALLOWED_FS_TYPES } from '../../src/config/rule.ts'
 import { MOUNT_OPTIONS_BY_NAME, ORDINARY_MOUNT_OPTIONS } from '../../src/kernel/mount-table/mount-flags.ts'
 import { FUSE_PROGRAMS } from '../../src/volume/fuse-programs.ts'
 import { volumeKindLookup } from '../../src/volume/index.ts'
@@ -30,7 +30,7 @@ export function kindsTable(): string {
           ? 'idmap, or a walk'
           : 'idmap',
       kind.usesSecrets ? 'yes' : 'no',
-      DEFAULT_FS_TYPES.includes(fsType) ? 'yes' : 'no',
+      DEFAULT_ALLOWED_FS_TYPES.includes(fsType) ? 'yes' : 'no',
     ]
   })
   return table(

@@ -1,7 +1,7 @@
 import type * as z from 'zod/mini'
 import { DEFAULT_CONFIG } from '../../src/config/defaults.ts'
 import { type RecordedRequest, toRecordedRequest } from '../../src/config/mount-request.ts'
-import { optionsSchema, readRequest } from '../../src/config/request.ts'
+import { optionsSchema, parseFlexVolumeRequest } from '../../src/config/request.ts'
 import { volumeKindLookup } from '../../src/volume/index.ts'
 import { type AuthorKey, type AuthorOption, KUBELET_TEXTS, OPTION_TEXTS } from './request-descriptions.ts'
 import { valuesOf } from './schema-values.ts'
@@ -11,7 +11,7 @@ const HEAD = ['key', 'allowed', 'default', 'meaning', 'example']
 
 /** What a request is made of where a pod leaves a key out: asked of the code that reads requests. */
 const LEFT_OUT = toRecordedRequest(
-  readRequest('/unused', '{"kubernetes.io/fsType":"tmpfs"}', DEFAULT_CONFIG, volumeKindLookup),
+  parseFlexVolumeRequest('/unused', '{"kubernetes.io/fsType":"tmpfs"}', DEFAULT_CONFIG, volumeKindLookup),
 )
 
 function defaultOf(key: AuthorKey, { member, leftOut }: AuthorOption): string {

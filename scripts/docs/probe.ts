@@ -1,5 +1,5 @@
 import { DEFAULT_CONFIG } from '../../src/config/defaults.ts'
-import type { KindRequest } from '../../src/config/request.ts'
+import type { VolumeKindRequest } from '../../src/config/request.ts'
 import { parseSource } from '../../src/config/source.ts'
 import { renderFault } from '../../src/errors/fault.ts'
 import { findVolumeKind } from '../../src/volume/index.ts'
@@ -13,7 +13,7 @@ export function kindNamed(fsType: string): VolumeKind {
 }
 
 /** What a kind answers to a request: the page says what the code does, and never what somebody remembered. */
-export function faultsOf(fsType: string, text: string, asked: Partial<KindRequest>): string[] {
+export function faultsOf(fsType: string, text: string, asked: Partial<VolumeKindRequest>): string[] {
   const source = parseSource(text, kindNamed(fsType).isDisk)
   const plain = { source, fsType, mountOptions: [], readOnly: false, ownership: 'none' } as const
   return kindNamed(fsType)

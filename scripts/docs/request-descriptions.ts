@@ -1,8 +1,8 @@
-import type { CONFIG_KEYS } from '../../src/config/config.ts'
+import type { CONFIG_KEY_SCHEMAS } from '../../src/config/config.ts'
 import type { MapRule } from '../../src/config/map-rule.ts'
 import type { RecordedRequest } from '../../src/config/mount-request.ts'
-import type { Options } from '../../src/config/request.ts'
-import type { Rule } from '../../src/config/rule.ts'
+import type { VolumeOptions } from '../../src/config/request.ts'
+import type { AllowRule } from '../../src/config/rule.ts'
 
 /** What a key means to a reader of docs/options.md. No call of kubelet's loads this: it is for the generator alone. */
 export interface Described {
@@ -23,8 +23,8 @@ export interface AuthorOption extends Described {
   leftOut?: string
 }
 
-export type AuthorKey = Exclude<keyof Options, `kubernetes.io/${string}`>
-type KubeletKey = Extract<keyof Options, `kubernetes.io/${string}`>
+export type AuthorKey = Exclude<keyof VolumeOptions, `kubernetes.io/${string}`>
+type KubeletKey = Extract<keyof VolumeOptions, `kubernetes.io/${string}`>
 
 const GROUP = 'a decimal number from 0 to 4294967294'
 
@@ -126,7 +126,7 @@ export const KUBELET_TEXTS: Readonly<Record<KubeletKey, Described>> = {
   'kubernetes.io/serviceAccount.name': { text: 'Not used.', example: 'default' },
 }
 
-export const CONFIG_TEXTS: Readonly<Record<keyof typeof CONFIG_KEYS, Described>> = {
+export const CONFIG_TEXTS: Readonly<Record<keyof typeof CONFIG_KEY_SCHEMAS, Described>> = {
   stateDir: {
     text: 'Records of mounts and of changed inodes. Keep it on a disk that survives a reboot: a restore needs it.',
     values: 'an absolute path outside `/proc` and `/sys`',
@@ -238,7 +238,7 @@ export const MAP_RULE_TEXTS: Readonly<Record<keyof MapRule, Described & { leftOu
 }
 
 /** What a key of a rule means. */
-export const RULE_TEXTS: Readonly<Record<keyof Rule, Described & { leftOut: string }>> = {
+export const RULE_TEXTS: Readonly<Record<keyof AllowRule, Described & { leftOut: string }>> = {
   namespaces: RULE_NAMESPACES,
   sources: {
     text: "What may be mounted. `/srv/a/*` is everything below `/srv/a`, without `/srv/a`; other entries match exactly. `{namespace}`, as a whole directory name, is the pod's namespace. A tmpfs has no source.",

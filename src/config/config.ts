@@ -4,51 +4,55 @@ import { quoteValue } from '../errors/refusal.ts'
 import { LOG_LEVELS } from '../log/call-log.ts'
 import { DEFAULT_CONFIG, type NodeConfig, parseSize } from './defaults.ts'
 import {
+  createAllowRulesSchema,
   createEnumSchema,
   createFlagSchema,
   createMapRulesSchema,
-  createRulesSchema,
+  createSchemaError,
   formatReplacementRules,
-  formatSchemaError,
-  isReplacedKey,
+  isReplacedConfigKey,
 } from './rule-schema.ts'
 
-const isNormalAbsolute = (path: string) => path === '/' || (/^(\/[^/\0]+)+$/.test(path) && !/\/\.\.?(\/|$)/.test(path))
-const pathRule = formatSchemaError('write an absolute path without "..", "." or a trailing slash')
+const isNormalizedAbsolutePath = (path: string) =>
+  path === '/' || (/^(\/[^/\0]+)+$/.test(path) && !/\/\.\.?(\/|$)/.test(path))
+const absolutePathError = createSchemaError('write an absolute path without "..", "." or a trailing slash')
 // A recursive mkdir below /proc never ends (Node 26.10).
-const isOnDisk = (path: string) => path !== '/' && !/^\/(proc|sys)(\/|$)/.test(path)
-const diskRule = formatSchemaError('choose a path of its own, outside /proc and /sys')
+const isUsableNodePath = (path: string) => path !== '/' && !/^\/(proc|sys)(\/|$)/.test(path)
+const nodePathError = createSchemaError('choose a path of its own, outside /proc and /sys')
 const createPathSchema = () =>
-  z.string(pathRule).check(z.refine(isNormalAbsolute, pathRule)).check(z.refine(isOnDisk, diskRule))
+  z
+    .string(absolutePathError)
+    .check(z.refine(isNormalizedAbsolutePath, absolutePathError))
+    .check(z.refine(isUsableNodePath, nodePathError))
 /** Each number has a range without overflow: Node's timers fire at once above 2,147,483 seconds. */
 const createNumberSchema = (min: number, max: number, unit: string) => {
-  const rule = formatSchemaError(`write ${unit} as a number from ${min} to ${max}`)
+  const rule = createSchemaError(`write ${unit} as a number from ${min} to ${max}`)
   return z.number(rule).check(z.refine((value) => value >= min && value <= max, rule))
 }
-const MIB = 2 ** 20
-const TIB = 2 ** 40
+const BYTES_PER_MIB = 2 ** 20
+const BYTES_PER_TIB = 2 ** 40
 
 // A smaller tmpfs has no space for its root, and no node has the memory for a larger one.
-const isSize = (text: string) => {
+const isTmpfsSize = (text: string) => {
   const size = parseSize(text)
   return size !== undefined && size >= 2 ** 16 && size <= 2 ** 42
 }
-const sizeRule = formatSchemaError('write a size from 64k to 4096g, such as "64m"')
+const tmpfsSizeError = createSchemaError('write a size from 64k to 4096g, such as "64m"')
 
 /**
  * Each key has its own schema, so an invalid key does not invalidate the others. A call creates only the schemas of the
  * keys that it finds.
  */
-export const CONFIG_KEYS = {
+export const CONFIG_KEY_SCHEMAS = {
   stateDir: createPathSchema,
   logFile: createPathSchema,
   logLevel: () => createEnumSchema(LOG_LEVELS),
-  allow: createRulesSchema,
+  allow: createAllowRulesSchema,
   map: createMapRulesSchema,
   helperTimeoutSeconds: () => createNumberSchema(0.1, 86_400, 'seconds'),
   busyUnmountSeconds: () => createNumberSchema(0, 86_400, 'seconds'),
-  stateQuota: () => createNumberSchema(MIB, TIB, 'bytes'),
-  tmpfsMaxSize: () => z.string(sizeRule).check(z.refine(isSize, sizeRule)),
+  stateQuota: () => createNumberSchema(BYTES_PER_MIB, BYTES_PER_TIB, 'bytes'),
+  tmpfsMaxSize: () => z.string(tmpfsSizeError).check(z.refine(isTmpfsSize, tmpfsSizeError)),
   capabilities: () =>
     z.strictObject(
       { selinuxRelabel: createFlagSchema(), supportsMetrics: createFlagSchema() },
@@ -81,7 +85,7 @@ export function parseConfig(text: string, file: string): { config: NodeConfig; f
     return invalid(`node configuration ${file} is not a JSON object`)
   const config: Record<string, unknown> = { ...DEFAULT_CONFIG }
   const faults: Fault[] = []
-  const replacedKeys = Object.keys(parsed).filter(isReplacedKey)
+  const replacedKeys = Object.keys(parsed).filter(isReplacedConfigKey)
   if (replacedKeys.length > 0) {
     const have = replacedKeys.length === 1 ? 'has' : 'have'
     const rules = formatReplacementRules(parsed as Record<string, unknown>)
@@ -93,10 +97,12 @@ export function parseConfig(text: string, file: string): { config: NodeConfig; f
     )
   }
   for (const [key, value] of Object.entries(parsed)) {
-    if (isReplacedKey(key)) continue
-    const schema = Object.hasOwn(CONFIG_KEYS, key) ? CONFIG_KEYS[key as keyof typeof CONFIG_KEYS] : undefined
+    if (isReplacedConfigKey(key)) continue
+    const schema = Object.hasOwn(CONFIG_KEY_SCHEMAS, key)
+      ? CONFIG_KEY_SCHEMAS[key as keyof typeof CONFIG_KEY_SCHEMAS]
+      : undefined
     if (!schema) {
-      const keys = Object.keys(CONFIG_KEYS).join(', ')
+      const keys = Object.keys(CONFIG_KEY_SCHEMAS).join(', ')
       faults.push(
         createConfigFault(`node configuration ${file}: key ${quoteValue(key)} is unknown`, `the keys are ${keys}`),
       )

@@ -1,6 +1,6 @@
 import type { LogLevel } from '../log/call-log.ts'
 import { DEFAULT_MAP_RULES, type MapRule } from './map-rule.ts'
-import { DEFAULT_RULES, type Rule } from './rule.ts'
+import { type AllowRule, DEFAULT_ALLOW_RULES } from './rule.ts'
 
 /** The node's configuration with every key present. Paths are absolute. */
 export interface NodeConfig {
@@ -8,7 +8,7 @@ export interface NodeConfig {
   logFile: string
   logLevel: LogLevel
   /** Rules of mount requests: the first rule that matches decides. */
-  allow: readonly Rule[]
+  allow: readonly AllowRule[]
   /** Rules that let pods map volumes of other drivers to a group: one matching rule is enough. */
   map: readonly MapRule[]
   /** Size of a tmpfs whose pod names none, and the largest that a pod may name: see parseSize. */
@@ -30,7 +30,7 @@ export const DEFAULT_CONFIG: NodeConfig = {
   stateDir: '/var/lib/modekeep',
   logFile: '/var/log/modekeep/modekeep.log',
   logLevel: 'info',
-  allow: DEFAULT_RULES,
+  allow: DEFAULT_ALLOW_RULES,
   map: DEFAULT_MAP_RULES,
   tmpfsMaxSize: '64m',
   helperTimeoutSeconds: 60,
@@ -44,7 +44,7 @@ export const DEFAULT_CONFIG: NodeConfig = {
  * Directories of stateDir that no pod may mount: records of mounts, journals, running calls, containers with their
  * initial mounts, and staging mounts. The default directory of pods' own sources is next to them, `volumes`.
  */
-export const PRIVATE = {
+export const PRIVATE_STATE_DIRECTORIES = {
   mounts: 'mounts',
   ownership: 'ownership',
   reservations: 'reservations',
@@ -54,7 +54,7 @@ export const PRIVATE = {
   rootBits: 'root-bits',
 } as const
 
-const UNITS: Readonly<Record<string, number>> = { '': 1, k: 2 ** 10, m: 2 ** 20, g: 2 ** 30 }
+const SIZE_UNIT_BYTES: Readonly<Record<string, number>> = { '': 1, k: 2 ** 10, m: 2 ** 20, g: 2 ** 30 }
 
 /**
  * Parses a number with an optional suffix k, m or g (powers of 1,024), as tmpfs(5) and most mount options do. Returns
@@ -62,5 +62,5 @@ const UNITS: Readonly<Record<string, number>> = { '': 1, k: 2 ** 10, m: 2 ** 20,
  */
 export function parseSize(text: string): number | undefined {
   const [, digits, unit = ''] = /^([1-9][0-9]{0,14})([kmg]?)$/i.exec(text) ?? []
-  return digits === undefined ? undefined : Number(digits) * (UNITS[unit.toLowerCase()] ?? 1)
+  return digits === undefined ? undefined : Number(digits) * (SIZE_UNIT_BYTES[unit.toLowerCase()] ?? 1)
 }

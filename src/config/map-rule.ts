@@ -1,6 +1,6 @@
 import { createFault, type Fault } from '../errors/fault.ts'
 import { quoteValue } from '../errors/refusal.ts'
-import { isInRanges, matchesGlob, matchesSource, type SystemGroupRule } from './rule.ts'
+import { isGroupInRanges, matchesGlob, matchesSourceEntry, type SystemGroupRule } from './rule.ts'
 
 /**
  * A rule of the node's configuration that lets pods map volumes of other drivers to a group. It matches if every key
@@ -9,9 +9,9 @@ import { isInRanges, matchesGlob, matchesSource, type SystemGroupRule } from './
 export interface MapRule extends SystemGroupRule {
   /** Globs of namespaces: `team-*`. */
   namespaces?: readonly string[] | undefined
-  /** Kinds of volume; left out: those of DEFAULT_MAP_VOLUMES. */
+  /** Kinds of volume; left out: those of DEFAULT_MAP_VOLUME_KINDS. */
   volumes?: readonly string[] | undefined
-  /** Paths of hostPath volumes, as matchesSource compares them. Left out: none. */
+  /** Paths of hostPath volumes, as matchesSourceEntry compares them. Left out: none. */
   sources?: readonly string[] | undefined
   /** Types of file systems; left out: those of DEFAULT_MAP_FS_TYPES. */
   fsTypes?: readonly string[] | undefined
@@ -22,17 +22,17 @@ export interface MapRule extends SystemGroupRule {
 }
 
 /** Volumes that kubelet itself walks or could walk. It never does so for a hostPath. */
-const DEFAULT_MAP_VOLUMES: readonly string[] = ['emptyDir', 'csi', 'local']
+const DEFAULT_MAP_VOLUME_KINDS: readonly string[] = ['emptyDir', 'csi', 'local']
 
 const DEFAULT_MAP_FS_TYPES: readonly string[] = ['ext4', 'xfs', 'btrfs']
 
 /** Rules of a configuration without `map`. Messages compare the identity, to report that no rule is written. */
 export const DEFAULT_MAP_RULES: readonly MapRule[] = [{}]
 
-export const HOST_PATH = 'hostPath'
+export const HOST_PATH_KIND = 'hostPath'
 
 /** A volume that a pod wants to have mapped. */
-interface MapRequest {
+interface MapRuleRequest {
   namespace: string
   /** Kind: `emptyDir`, `csi`, `local`, `hostPath`, `flexVolume`, or kubelet's plugin: `kubernetes.io/nfs`. */
   kind: string
@@ -47,7 +47,7 @@ export interface MapRuleGrant extends SystemGroupRule {
   setGid?: 'root' | undefined
 }
 
-interface MapGrant {
+interface VolumeMapGrant {
   fsTypes: readonly string[]
   /** Undefined: the rules permit nothing beyond the types of file systems. */
   grants?: readonly MapRuleGrant[] | undefined
@@ -57,9 +57,12 @@ interface MapGrant {
  * Returns whether a rule lets the pod map the volume. Pure.
  * @returns the types of file systems of all matching rules and what each permits, or a sentence with the remedy
  */
-export function findMapGrant(rules: readonly MapRule[], request: MapRequest): MapGrant | { refusal: Fault } {
+export function findVolumeMapGrant(
+  rules: readonly MapRule[],
+  request: MapRuleRequest,
+): VolumeMapGrant | { refusal: Fault } {
   const { namespace, kind, volume, group } = request
-  const matching = rules.filter((rule) => findObjection(rule, request) === undefined)
+  const matching = rules.filter((rule) => findMapRuleMismatch(rule, request) === undefined)
   if (matching.length > 0) {
     const grants = matching.map(({ fsTypes = DEFAULT_MAP_FS_TYPES, setGid, systemGroups, protectedGroups }) => {
       return { fsTypes, setGid, systemGroups, protectedGroups }
@@ -68,7 +71,8 @@ export function findMapGrant(rules: readonly MapRule[], request: MapRequest): Ma
     const fsTypes = [...new Set(grants.flatMap((grant) => grant.fsTypes))]
     return isPlain ? { fsTypes } : { fsTypes, grants }
   }
-  const [reason, remedy] = rules === DEFAULT_MAP_RULES ? explainDefaultRules(request) : explainRules(rules, request)
+  const [reason, remedy] =
+    rules === DEFAULT_MAP_RULES ? explainDefaultMapRules(request) : explainMapRules(rules, request)
   return {
     refusal: createFault(
       'map-not-allowed',
@@ -79,32 +83,32 @@ export function findMapGrant(rules: readonly MapRule[], request: MapRequest): Ma
   }
 }
 
-function explainDefaultRules({ kind, volume }: MapRequest): [reason: string, remedy: string] {
-  const sources = kind === HOST_PATH ? `, "sources": [${quoteValue(volume)}]` : ''
+function explainDefaultMapRules({ kind, volume }: MapRuleRequest): [reason: string, remedy: string] {
+  const sources = kind === HOST_PATH_KIND ? `, "sources": [${quoteValue(volume)}]` : ''
   return [
-    `without "map" in the node's modekeep configuration only ${DEFAULT_MAP_VOLUMES.join(', ')} volumes may be`,
+    `without "map" in the node's modekeep configuration only ${DEFAULT_MAP_VOLUME_KINDS.join(', ')} volumes may be`,
     `write "map": [{}, {"volumes": [${quoteValue(kind)}]${sources}}] there, where {} keeps what is allowed without it`,
   ]
 }
 
-function explainRules(rules: readonly MapRule[], request: MapRequest): [reason: string, remedy: string] {
+function explainMapRules(rules: readonly MapRule[], request: MapRuleRequest): [reason: string, remedy: string] {
   const reason = rules
-    .map((rule, at) => `rule ${at + 1} is not for ${findObjection(rule, request)}`)
-    .slice(0, MAX_RULES)
+    .map((rule, at) => `rule ${at + 1} is not for ${findMapRuleMismatch(rule, request)}`)
+    .slice(0, MAX_QUOTED_RULES)
   return [
     reason.length === 0 ? 'it has no rule' : reason.join('; '),
     'add a rule to "map" of the node\'s modekeep configuration',
   ]
 }
 
-const MAX_RULES = 5
+const MAX_QUOTED_RULES = 5
 
-function findObjection(rule: MapRule, { namespace, kind, volume, group }: MapRequest): string | undefined {
-  const { namespaces, volumes = DEFAULT_MAP_VOLUMES, sources = [], groups } = rule
+function findMapRuleMismatch(rule: MapRule, { namespace, kind, volume, group }: MapRuleRequest): string | undefined {
+  const { namespaces, volumes = DEFAULT_MAP_VOLUME_KINDS, sources = [], groups } = rule
   if (!(namespaces?.some((glob) => matchesGlob(glob, namespace)) ?? true)) return 'this namespace'
   if (!volumes.includes(kind)) return `${kind} volumes`
   const source = { type: 'local', path: volume } as const
-  if (kind === HOST_PATH && !sources.some((entry) => matchesSource(entry, source, namespace, 'bind')))
+  if (kind === HOST_PATH_KIND && !sources.some((entry) => matchesSourceEntry(entry, source, namespace, 'bind')))
     return 'this path'
-  return groups !== undefined && !isInRanges(groups, group) ? `group ${group}` : undefined
+  return groups !== undefined && !isGroupInRanges(groups, group) ? `group ${group}` : undefined
 }

@@ -1,13 +1,13 @@
 import * as z from 'zod/mini'
-import type { Lifecycle, SecretKeys, SystemGroupRule } from './rule.ts'
-import { type Source, sourceSchema } from './source.ts'
+import type { CsiLifecycle, SecretKeys, SystemGroupRule } from './rule.ts'
+import { createVolumeSourceSchema, type VolumeSource } from './source.ts'
 
 export const SUBMOUNT_POLICIES = ['refuse', 'hide', 'include'] as const
 
 /** The form in which records store a request: all that distinguishes a repeated call from a changed one. It has no secret. */
 export const createRecordedRequestSchema = () =>
   z.object({
-    source: sourceSchema(),
+    source: createVolumeSourceSchema(),
     subPath: z.optional(z.string()),
     fsType: z.string(),
     mountOptions: z.readonly(z.array(z.string())),
@@ -55,7 +55,7 @@ interface CsiPublication {
 /** A request for a mount directory, checked and complete. Paths are absolute. */
 export interface MountRequest extends SystemGroupRule {
   directory: string
-  source: Source
+  source: VolumeSource
   /** Part of the source that is mounted; undefined: all of it. */
   subPath?: string | undefined
   fsType: string
@@ -74,16 +74,16 @@ export interface MountRequest extends SystemGroupRule {
   pod?: string | undefined
   namespace?: string | undefined
   /** Undefined for a FlexVolume: kubelet does not report it. */
-  lifecycle?: Lifecycle | undefined
+  lifecycle?: CsiLifecycle | undefined
   /** Undefined for a FlexVolume. */
   publication?: CsiPublication | undefined
   secretKeys?: SecretKeys | undefined
 }
 
 /** Every field, so that the type check fails if one is missing. */
-type EveryField<T> = { [K in keyof Required<T>]: T[K] }
+type RequireEveryField<T> = { [K in keyof Required<T>]: T[K] }
 
-export function toRecordedRequest(request: MountRequest): EveryField<RecordedRequest> {
+export function toRecordedRequest(request: MountRequest): RequireEveryField<RecordedRequest> {
   const { source, subPath, fsType, mountOptions, readOnly, ownership, idmapFrom } = request
   const { restoreOnUnmount, rootSetGid, submounts, fsGroup } = request
   return {
@@ -97,12 +97,12 @@ export function fromRecordedRequest(
   { fsGroup: groupId, groupAccess: access, changePolicy, ...request }: RecordedRequest,
   setGid: boolean | undefined,
 ): Pick<MountRequest, keyof typeof request | 'fsGroup'> {
-  const how: EveryField<Omit<FsGroupRequest, 'groupId' | 'isForced'>> = { access, changePolicy, setGid }
+  const how: RequireEveryField<Omit<FsGroupRequest, 'groupId' | 'isForced'>> = { access, changePolicy, setGid }
   return { ...request, fsGroup: { groupId, ...how } }
 }
 
 /** Returns whether both requests are for the same mount. The order of mount options does not matter. */
-export function isSameMount(recorded: RecordedRequest, request: MountRequest): boolean {
+export function isSameMountRequest(recorded: RecordedRequest, request: MountRequest): boolean {
   const current = toRecordedRequest(request)
   const serialize = (value: unknown) => JSON.stringify(Array.isArray(value) ? value.toSorted() : value)
   return Object.keys(current).every((key) => {

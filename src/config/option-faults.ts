@@ -6,21 +6,21 @@ import type { MountRequest } from './mount-request.ts'
 const FS_GROUP_KEYS = ['kubernetes.io/fsGroup', 'kubernetes.io/mounterArgs.FsGroup'] as const
 
 // chown(2) does not change the group for (gid_t)-1, so it is no valid group.
-const MAX_GROUP = 4294967294
+const MAX_GROUP_ID = 4294967294
 
 /** Parses a group number as Kubernetes writes it; -1 means none. Returns undefined if it is not a group. */
-export function parseGroup(text: string): number | 'none' | undefined {
+export function parseGroupId(text: string): number | 'none' | undefined {
   if (text === '-1') return 'none'
   if (!/^(0|[1-9][0-9]{0,9})$/.test(text)) return undefined
   const group = Number(text)
-  return group <= MAX_GROUP ? group : undefined
+  return group <= MAX_GROUP_ID ? group : undefined
 }
 
 /** Reads the pod's group from both keys; undefined: no group is requested. */
 export function parseFsGroup(options: ReadonlyMap<string, unknown>): { group: number | undefined; faults: Fault[] } {
   const values = FS_GROUP_KEYS.flatMap((key) => {
     const text = options.get(key)
-    return typeof text === 'string' ? [{ key, text, value: parseGroup(text) }] : []
+    return typeof text === 'string' ? [{ key, text, value: parseGroupId(text) }] : []
   })
   const faults = values
     .filter(({ value }) => value === undefined)
@@ -29,7 +29,7 @@ export function parseFsGroup(options: ReadonlyMap<string, unknown>): { group: nu
         'group-invalid',
         key,
         `is ${quoteValue(text)}`,
-        `a group is a decimal number from 0 to ${MAX_GROUP} without sign, leading zeros or exponent; set the pod's securityContext.fsGroup to one, or leave it out`,
+        `a group is a decimal number from 0 to ${MAX_GROUP_ID} without sign, leading zeros or exponent; set the pod's securityContext.fsGroup to one, or leave it out`,
       ),
     )
   const [first, second] = values
@@ -48,7 +48,7 @@ export function parseFsGroup(options: ReadonlyMap<string, unknown>): { group: nu
 type OptionTexts = Readonly<Record<string, string | undefined>>
 
 /** Options that need one ownership, which `auto` may choose. */
-const REQUIRED_OWNERSHIP = {
+const REQUIRED_OWNERSHIP_BY_OPTION = {
   groupAccess: 'walk',
   fsGroupChangePolicy: 'walk',
   restoreOnUnmount: 'walk',
@@ -60,24 +60,24 @@ const REQUIRED_OWNERSHIP = {
  * Returns faults of options that exclude each other.
  * @param uncertainKeys keys whose intended value is unknown
  */
-export function findContradictions(
+export function findOptionContradictions(
   options: OptionTexts,
   { ownership, mountOptions }: MountRequest,
   uncertainKeys: ReadonlySet<string>,
 ): Fault[] {
   const { idmapFrom } = options
   const faults: Fault[] = []
-  if (idmapFrom !== undefined && typeof parseGroup(idmapFrom) !== 'number') {
+  if (idmapFrom !== undefined && typeof parseGroupId(idmapFrom) !== 'number') {
     faults.push(
       createOptionFault(
         'option-contradiction',
         'idmapFrom',
         `is ${quoteValue(idmapFrom)}`,
-        `write the group that the files have on disk, a decimal number from 0 to ${MAX_GROUP}`,
+        `write the group that the files have on disk, a decimal number from 0 to ${MAX_GROUP_ID}`,
       ),
     )
   }
-  for (const [key, required] of Object.entries(REQUIRED_OWNERSHIP)) {
+  for (const [key, required] of Object.entries(REQUIRED_OWNERSHIP_BY_OPTION)) {
     const value = options[key]
     const isUnused = value === undefined || value === 'false'
     if (isUnused || uncertainKeys.has('ownership') || ownership === required || ownership === 'auto') continue
@@ -126,19 +126,19 @@ export function findSubmountFaults(
 
 // <root-dir>/pods/<uid>/volumes/<vendor>~<driver>/<name>, and /mount below that of a CSI volume. A static pod's uid is
 // a hash without hyphens.
-const POD_UID =
+const POD_UID_PATTERN =
   /\/pods\/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32})\/volumes\/(?:kubernetes\.io~csi\/[^/]+\/mount|[^/]+~[^/]+\/[^/]+)$/
 
 /** Returns the pod uid in a mount directory of kubelet; undefined for other directories. */
 export function parsePodUid(directory: string): string | undefined {
-  return POD_UID.exec(directory)?.[1]
+  return POD_UID_PATTERN.exec(directory)?.[1]
 }
 
 /**
  * A pod may have written the options itself, but the directory is kubelet's. If it names a pod, the options must name
  * the same one: only the API server prevents pods from setting kubelet's keys (validateFlexVolumeSource).
  */
-export function findUidFaults(directory: string, options: OptionTexts): Fault[] {
+export function findPodUidFaults(directory: string, options: OptionTexts): Fault[] {
   const uid = options['kubernetes.io/pod.uid']
   const expected = parsePodUid(directory)
   if (expected === undefined || uid === expected) return []

@@ -49,7 +49,7 @@ export async function readConfigFile(file: string, isExplicit: boolean): Promise
       isUnreadable: true,
     }
   }
-  const parsed = await parseOnce(file, bytes.toString())
+  const parsed = await parseConfigCached(file, bytes.toString())
   // Sources are compared with stateDir, and their paths are resolved, too.
   return {
     ...parsed,
@@ -60,15 +60,15 @@ export async function readConfigFile(file: string, isExplicit: boolean): Promise
 type ParsedConfig = { config: NodeConfig; faults: Fault[] }
 
 /** A process that reads the configuration for each of its tasks mostly finds the same text. */
-let cached: { file: string; text: string; parsed: ParsedConfig } | undefined
+let cachedConfig: { file: string; text: string; parsed: ParsedConfig } | undefined
 
-async function parseOnce(file: string, text: string): Promise<ParsedConfig> {
-  if (cached?.file !== file || cached.text !== text) {
+async function parseConfigCached(file: string, text: string): Promise<ParsedConfig> {
+  if (cachedConfig?.file !== file || cachedConfig.text !== text) {
     // A call without a configuration file does not load the parser.
     const { parseConfig } = await import('./config.ts')
-    cached = { file, text, parsed: parseConfig(text, file) }
+    cachedConfig = { file, text, parsed: parseConfig(text, file) }
   }
-  return cached.parsed
+  return cachedConfig.parsed
 }
 
 /** A path that does not exist yet has no links. */

@@ -3,59 +3,61 @@ import { createFault, createOptionFault, type Fault, OPTION_WORD_PLACEHOLDER } f
 import { quoteValue, Refusal } from '../errors/refusal.ts'
 import { checkFieldSize, checkPathSize, MAX_FIELD_BYTES } from '../kernel/path/input-sizes.ts'
 import type { NodeConfig } from './defaults.ts'
-import { findSecretFaults, parseOptionsText, SECRET_PREFIX } from './json-options.ts'
+import { findSecretSizeFaults, parseOptionsJson, SECRET_KEY_PREFIX } from './json-options.ts'
 import { type MountRequest, SUBMOUNT_POLICIES } from './mount-request.ts'
 import {
   type AcceptedSecretKeys,
-  findContradictions,
+  findOptionContradictions,
+  findPodUidFaults,
   findSecretKeyFaults,
   findSubmountFaults,
-  findUidFaults,
   parseFsGroup,
 } from './option-faults.ts'
-import { createEnumSchema, formatSchemaError } from './rule-schema.ts'
+import { createEnumSchema, createSchemaError } from './rule-schema.ts'
 import { parseSource } from './source.ts'
 
-const textSchema = z.optional(z.string(formatSchemaError('write it as a JSON string')))
-const createChoiceSchema = <const V extends readonly [string, ...string[]]>(values: V) =>
+const optionTextSchema = z.optional(z.string(createSchemaError('write it as a JSON string')))
+const createOptionalEnumSchema = <const V extends readonly [string, ...string[]]>(values: V) =>
   z.optional(createEnumSchema(values))
 
 /** The options of a pod's author, and kubelet's own keys (flexvolume/util.go). Every value is a string. */
 export const optionsSchema = z.strictObject({
-  source: textSchema,
-  subPath: textSchema,
-  mountOptions: textSchema,
-  ownership: createChoiceSchema(['none', 'walk', 'idmap', 'auto']),
-  idmapFrom: textSchema,
-  groupAccess: createChoiceSchema(['keep', 'grant']),
-  fsGroupChangePolicy: createChoiceSchema(['OnRootMismatch', 'Always']),
-  restoreOnUnmount: createChoiceSchema(['true', 'false']),
-  setGid: createChoiceSchema(['root']),
-  submounts: createChoiceSchema(SUBMOUNT_POLICIES),
-  'kubernetes.io/fsType': textSchema,
-  'kubernetes.io/readwrite': createChoiceSchema(['ro', 'rw']),
-  'kubernetes.io/fsGroup': textSchema,
-  'kubernetes.io/mounterArgs.FsGroup': textSchema,
-  'kubernetes.io/pvOrVolumeName': textSchema,
-  'kubernetes.io/pod.name': textSchema,
-  'kubernetes.io/pod.namespace': textSchema,
-  'kubernetes.io/pod.uid': textSchema,
-  'kubernetes.io/serviceAccount.name': textSchema,
+  source: optionTextSchema,
+  subPath: optionTextSchema,
+  mountOptions: optionTextSchema,
+  ownership: createOptionalEnumSchema(['none', 'walk', 'idmap', 'auto']),
+  idmapFrom: optionTextSchema,
+  groupAccess: createOptionalEnumSchema(['keep', 'grant']),
+  fsGroupChangePolicy: createOptionalEnumSchema(['OnRootMismatch', 'Always']),
+  restoreOnUnmount: createOptionalEnumSchema(['true', 'false']),
+  setGid: createOptionalEnumSchema(['root']),
+  submounts: createOptionalEnumSchema(SUBMOUNT_POLICIES),
+  'kubernetes.io/fsType': optionTextSchema,
+  'kubernetes.io/readwrite': createOptionalEnumSchema(['ro', 'rw']),
+  'kubernetes.io/fsGroup': optionTextSchema,
+  'kubernetes.io/mounterArgs.FsGroup': optionTextSchema,
+  'kubernetes.io/pvOrVolumeName': optionTextSchema,
+  'kubernetes.io/pod.name': optionTextSchema,
+  'kubernetes.io/pod.namespace': optionTextSchema,
+  'kubernetes.io/pod.uid': optionTextSchema,
+  'kubernetes.io/serviceAccount.name': optionTextSchema,
 })
 
-export type Options = z.infer<typeof optionsSchema>
+export type VolumeOptions = z.infer<typeof optionsSchema>
 
-const KUBELET_PREFIX = 'kubernetes.io/'
+const KUBELET_OPTION_PREFIX = 'kubernetes.io/'
 
 /** The options that an author writes by hand, for messages and documentation. */
-export const AUTHOR_KEYS = Object.keys(optionsSchema.shape).filter((key) => !key.startsWith(KUBELET_PREFIX))
+export const AUTHOR_OPTION_KEYS = Object.keys(optionsSchema.shape).filter(
+  (key) => !key.startsWith(KUBELET_OPTION_PREFIX),
+)
 
 /**
  * Checks parsed entries against the schema. Each fault names its key, its value (never a secret's) and the remedy.
  * @returns the readable options, and the keys whose intended value is unknown
  */
-export function checkOptions(entries: readonly [string, unknown][]): {
-  options: Options
+export function checkVolumeOptions(entries: readonly [string, unknown][]): {
+  options: VolumeOptions
   faults: Fault[]
   uncertainKeys: ReadonlySet<string>
 } {
@@ -63,7 +65,7 @@ export function checkOptions(entries: readonly [string, unknown][]): {
   // mounts.
   const { known, kubeletOptions, unknown } = Object.groupBy(entries, ([key]) => {
     if (Object.hasOwn(optionsSchema.shape, key)) return 'known'
-    return key.startsWith(KUBELET_PREFIX) ? 'kubeletOptions' : 'unknown'
+    return key.startsWith(KUBELET_OPTION_PREFIX) ? 'kubeletOptions' : 'unknown'
   })
   // Some of these values are secrets, so no value is shown.
   const faults = (kubeletOptions ?? [])
@@ -74,7 +76,7 @@ export function checkOptions(entries: readonly [string, unknown][]): {
       createFault(
         'option-unknown',
         `unknown ${quoteValue(unknown.map(([key]) => key))}`,
-        `the options are ${AUTHOR_KEYS.join(', ')}`,
+        `the options are ${AUTHOR_OPTION_KEYS.join(', ')}`,
       ),
     )
   const { data, error } = z.safeParse(optionsSchema, Object.fromEntries(known ?? []))
@@ -83,7 +85,7 @@ export function checkOptions(entries: readonly [string, unknown][]): {
   const invalidKeys = new Set(error?.issues.map(({ path }) => String(path[0])))
   const readable = Object.fromEntries((known ?? []).filter(([key]) => !invalidKeys.has(key)))
   // An unknown key may be a misspelt missing one.
-  const missing = unknown ? AUTHOR_KEYS.filter((key) => !Object.hasOwn(readable, key)) : []
+  const missing = unknown ? AUTHOR_OPTION_KEYS.filter((key) => !Object.hasOwn(readable, key)) : []
   return {
     options: data ?? z.parse(optionsSchema, readable),
     faults,
@@ -92,13 +94,13 @@ export function checkOptions(entries: readonly [string, unknown][]): {
 }
 
 /** The part of a request that depends on the kind of volume. */
-export type KindRequest = Pick<
+export type VolumeKindRequest = Pick<
   MountRequest,
   'source' | 'subPath' | 'fsType' | 'mountOptions' | 'readOnly' | 'ownership'
 >
 
 /** Checks of a kind of volume that do not access the node. */
-export interface KindRules {
+export interface VolumeKindRules {
   readonly name: string
   /** Its sources are devices and images: file systems that the node itself mounts. */
   readonly isDisk?: true
@@ -108,16 +110,16 @@ export interface KindRules {
   readonly hasNoSource?: true
   /** Keys that it accepts in a Secret; undefined: none. */
   readonly secretKeys?: AcceptedSecretKeys
-  faults(request: KindRequest, config: NodeConfig): Fault[]
+  faults(request: VolumeKindRequest, config: NodeConfig): Fault[]
 }
 
 interface VolumeKinds {
-  find(fsType: string): KindRules | undefined
+  find(fsType: string): VolumeKindRules | undefined
   names: readonly string[]
 }
 
 /** Options of a mount as kubelet's call has them, unchecked. */
-interface CallOptions {
+interface UncheckedVolumeOptions {
   /** By the keys of `optionsSchema`; other keys are faults, except new ones of kubelet's. */
   readonly entries: readonly [string, unknown][]
   readonly secretKeys: readonly string[]
@@ -128,7 +130,7 @@ interface CallOptions {
 }
 
 /** Returns the pod that kubelet names, even if the options have faults; undefined: it names none. */
-export function findPodName(entries: CallOptions['entries']): string | undefined {
+export function findPodName(entries: UncheckedVolumeOptions['entries']): string | undefined {
   const named = new Map(entries)
   return formatPodName(named.get('kubernetes.io/pod.namespace'), named.get('kubernetes.io/pod.name'))
 }
@@ -139,14 +141,19 @@ function formatPodName(...parts: unknown[]): string | undefined {
 }
 
 /** Reads the options argument of FlexVolume's `mount`. @throws {Refusal} as `createMountRequest` */
-export function readRequest(directory: string, text: string, config: NodeConfig, kinds: VolumeKinds): MountRequest {
-  const { entries, faults } = parseOptionsText(text)
+export function parseFlexVolumeRequest(
+  directory: string,
+  text: string,
+  config: NodeConfig,
+  kinds: VolumeKinds,
+): MountRequest {
+  const { entries, faults } = parseOptionsJson(text)
   const secretKeys = entries.flatMap(([key]) =>
-    key.startsWith(SECRET_PREFIX) ? [key.slice(SECRET_PREFIX.length)] : [],
+    key.startsWith(SECRET_KEY_PREFIX) ? [key.slice(SECRET_KEY_PREFIX.length)] : [],
   )
   return createMountRequest(
     directory,
-    { entries, secretKeys, faults, sizeFaults: findSecretFaults(entries) },
+    { entries, secretKeys, faults, sizeFaults: findSecretSizeFaults(entries) },
     config,
     kinds,
   )
@@ -159,14 +166,14 @@ export function readRequest(directory: string, text: string, config: NodeConfig,
  */
 export function createMountRequest(
   directory: string,
-  { entries, secretKeys, faults: formFaults = [], sizeFaults = [] }: CallOptions,
+  { entries, secretKeys, faults: formFaults = [], sizeFaults = [] }: UncheckedVolumeOptions,
   config: NodeConfig,
   kinds: VolumeKinds,
 ): MountRequest {
   // Lengths are checked first, because each of the checks below may be fast for short texts only.
-  const lengthFaults = [...findLengthFaults(entries), ...sizeFaults]
+  const lengthFaults = [...findOptionLengthFaults(entries), ...sizeFaults]
   if (lengthFaults.length > 0) throw new Refusal(lengthFaults)
-  const { options, faults, uncertainKeys } = checkOptions(entries)
+  const { options, faults, uncertainKeys } = checkVolumeOptions(entries)
   const group = parseFsGroup(new Map(entries))
   const fsType = options['kubernetes.io/fsType'] || 'bind'
   const kind = kinds.find(fsType)
@@ -191,14 +198,14 @@ export function createMountRequest(
     pod: formatPodName(options['kubernetes.io/pod.namespace'], options['kubernetes.io/pod.name']),
     namespace: options['kubernetes.io/pod.namespace'] || undefined,
   }
-  const kindFaults = [...findSecretKeyFaults(secretKeys, kind), ...findKindFaults(request, config, kinds)]
+  const kindFaults = [...findSecretKeyFaults(secretKeys, kind), ...findVolumeKindFaults(request, config, kinds)]
   const all = [
     ...formFaults,
     ...faults,
     ...group.faults,
-    ...findContradictions(options, request, uncertainKeys),
+    ...findOptionContradictions(options, request, uncertainKeys),
     ...findSubmountFaults(request, uncertainKeys),
-    ...findUidFaults(directory, options),
+    ...findPodUidFaults(directory, options),
     // Faults about values that the author did not write are left out.
     ...(uncertainKeys.has('kubernetes.io/fsType') ? [] : kindFaults.filter(({ key = '' }) => !uncertainKeys.has(key))),
   ]
@@ -206,10 +213,10 @@ export function createMountRequest(
   return request
 }
 
-function findLengthFaults(entries: readonly [string, unknown][]): Fault[] {
+function findOptionLengthFaults(entries: readonly [string, unknown][]): Fault[] {
   return entries.flatMap(([key, value]) => {
     if (typeof value !== 'string' || !Object.hasOwn(optionsSchema.shape, key)) return []
-    const subject = `${key.startsWith(KUBELET_PREFIX) ? 'option' : OPTION_WORD_PLACEHOLDER} "${key}"`
+    const subject = `${key.startsWith(KUBELET_OPTION_PREFIX) ? 'option' : OPTION_WORD_PLACEHOLDER} "${key}"`
     const isPath = key === 'subPath' || (key === 'source' && /^\/|^[^/]*:\//.test(value.slice(0, MAX_FIELD_BYTES)))
     return isPath ? checkPathSize(subject, value) : checkFieldSize(subject, value)
   })
@@ -218,7 +225,7 @@ function findLengthFaults(entries: readonly [string, unknown][]): Fault[] {
 // Namespace (63), slash, name (253). A longer text names no pod, and would fill the log.
 const MAX_POD_NAME_LENGTH = 317
 
-export function findKindFaults(request: MountRequest, config: NodeConfig, kinds: VolumeKinds): Fault[] {
+export function findVolumeKindFaults(request: MountRequest, config: NodeConfig, kinds: VolumeKinds): Fault[] {
   const kind = kinds.find(request.fsType)
   if (!kind) {
     return [

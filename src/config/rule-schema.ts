@@ -1,139 +1,141 @@
 import * as z from 'zod/mini'
 import { quoteValue } from '../errors/refusal.ts'
 import type { MapRule } from './map-rule.ts'
-import { parseGroup } from './option-faults.ts'
-import { isSourceEntry, LIFECYCLES, type Rule, type SecretKeys } from './rule.ts'
+import { parseGroupId } from './option-faults.ts'
+import { type AllowRule, CSI_LIFECYCLES, isValidSourceEntry, type SecretKeys } from './rule.ts'
 
 /** Creates the message of a configuration schema: the invalid value, and the remedy. */
-export const formatSchemaError = (remedy: string) => ({
+export const createSchemaError = (remedy: string) => ({
   error: (issue: { input?: unknown }) => `is ${quoteValue(issue.input)}: ${remedy}`,
 })
 
-export const createFlagSchema = () => z.optional(z.boolean(formatSchemaError('write true or false')))
+export const createFlagSchema = () => z.optional(z.boolean(createSchemaError('write true or false')))
 
-function createListSchema(remedy: string, isFine: (text: string) => boolean) {
-  const rule = formatSchemaError(remedy)
-  return z.optional(z.array(z.string(rule).check(z.refine(isFine, rule)), formatSchemaError('write a list')))
+function createTextListSchema(remedy: string, isFine: (text: string) => boolean) {
+  const rule = createSchemaError(remedy)
+  return z.optional(z.array(z.string(rule).check(z.refine(isFine, rule)), createSchemaError('write a list')))
 }
 
 export const createEnumSchema = <const V extends readonly [string, ...string[]]>(values: V) =>
-  z.enum(values, formatSchemaError(`use one of ${values.join(', ')}`))
+  z.enum(values, createSchemaError(`use one of ${values.join(', ')}`))
 
 const createEnumListSchema = <const V extends readonly [string, ...string[]]>(values: V) =>
-  z.optional(z.array(createEnumSchema(values), formatSchemaError('write a list')))
+  z.optional(z.array(createEnumSchema(values), createSchemaError('write a list')))
 
-function isRange(text: string): boolean {
+function isGroupRange(text: string): boolean {
   const ends = text.split('-')
   const [first = 0, last = first] = ends.map(Number)
-  return ends.length <= 2 && ends.every((end) => typeof parseGroup(end) === 'number') && first <= last
+  return ends.length <= 2 && ends.every((end) => typeof parseGroupId(end) === 'number') && first <= last
 }
 
-const RANGE_REMEDY = 'write a group like "2000" or a range like "2000-2999"'
+const GROUP_RANGE_REMEDY = 'write a group like "2000" or a range like "2000-2999"'
 
 /** The keys that Kubernetes allows in a Secret. */
-const KEY_PATTERN = /^[-._a-zA-Z0-9]{1,253}$/
-const OPTION_PATTERN = /^[A-Za-z][A-Za-z0-9_.-]{0,63}$/
-const VARIABLE_PATTERN = /^[A-Z][A-Z0-9_]{0,63}$/
+const SECRET_KEY_PATTERN = /^[-._a-zA-Z0-9]{1,253}$/
+const MOUNT_OPTION_PATTERN = /^[A-Za-z][A-Za-z0-9_.-]{0,63}$/
+const ENVIRONMENT_VARIABLE_PATTERN = /^[A-Z][A-Z0-9_]{0,63}$/
 /** The dynamic linker, shells and interpreters run code that these variables name. */
-const UNSAFE_VARIABLE =
+const UNSAFE_VARIABLE_PATTERN =
   /^(PATH|IFS|ENV|SHELLOPTS|BASH.*|LD_.*|LC_.*|GLIBC_.*|GCONV_.*|MALLOC_.*|PYTHON.*|PERL.*|RUBY.*|NODE_.*|JAVA_.*|HOME|TMPDIR|MODEKEEP.*)$/
 
-const DELIVERY_REMEDY =
+const SECRET_DELIVERY_REMEDY =
   'write {"option": "passwd_file"} for a file that this mount option names, with "keep": "daemon" if the daemon reads it again, or {"variable": "AWS_SECRET_ACCESS_KEY"} for an environment variable, none that a linker, a shell or an interpreter reads'
 
-const createOptionSchema = () => z.string().check(z.regex(OPTION_PATTERN))
-const createDeliverySchema = () =>
+const createMountOptionSchema = () => z.string().check(z.regex(MOUNT_OPTION_PATTERN))
+const createSecretDeliverySchema = () =>
   z.union(
     [
-      z.strictObject({ option: createOptionSchema(), keep: z.optional(z.literal('daemon')) }),
+      z.strictObject({ option: createMountOptionSchema(), keep: z.optional(z.literal('daemon')) }),
       z.strictObject({
-        variable: z.string().check(z.refine((name) => VARIABLE_PATTERN.test(name) && !UNSAFE_VARIABLE.test(name))),
+        variable: z
+          .string()
+          .check(z.refine((name) => ENVIRONMENT_VARIABLE_PATTERN.test(name) && !UNSAFE_VARIABLE_PATTERN.test(name))),
       }),
     ],
-    formatSchemaError(DELIVERY_REMEDY),
+    createSchemaError(SECRET_DELIVERY_REMEDY),
   )
 
 export const createSecretKeysSchema = () =>
   z
     .record(
-      z.string().check(z.regex(KEY_PATTERN, formatSchemaError('write a key of a Secret'))),
-      createDeliverySchema(),
-      formatSchemaError('write an object'),
+      z.string().check(z.regex(SECRET_KEY_PATTERN, createSchemaError('write a key of a Secret'))),
+      createSecretDeliverySchema(),
+      createSchemaError('write an object'),
     )
     .check(
       z.refine(
-        hasOneDescriptor,
-        formatSchemaError('write "keep": "daemon" for one key only: a program inherits one descriptor'),
+        hasAtMostOneDaemonSecret,
+        createSchemaError('write "keep": "daemon" for one key only: a program inherits one descriptor'),
       ),
     )
 
-const hasOneDescriptor = (keys: SecretKeys): boolean =>
+const hasAtMostOneDaemonSecret = (keys: SecretKeys): boolean =>
   Object.values(keys).filter((one) => 'keep' in one && one.keep === 'daemon').length <= 1
 
 /** Like the keys of the configuration: a call creates only the schemas of the keys that its rules have. */
-export const RULE_KEYS = {
+export const ALLOW_RULE_KEY_SCHEMAS = {
   namespaces: () =>
-    createListSchema('write the name of a namespace, "*" in it for anything', (text) =>
+    createTextListSchema('write the name of a namespace, "*" in it for anything', (text) =>
       /^[-a-z0-9*]{1,63}$/.test(text),
     ),
-  volumes: () => createEnumListSchema(LIFECYCLES),
+  volumes: () => createEnumListSchema(CSI_LIFECYCLES),
   sources: () =>
-    createListSchema(
+    createTextListSchema(
       'write "/srv/volumes/*" for what lies below it or "/srv/volumes/data" for exactly that, or the same of host:/export, //server/share or a name like remote:bucket; ' +
         'without "..", "." or a trailing slash, and {namespace} only as a whole directory name',
-      isSourceEntry,
+      isValidSourceEntry,
     ),
-  fsTypes: () => createListSchema('write a file system type', (text) => text !== ''),
+  fsTypes: () => createTextListSchema('write a file system type', (text) => text !== ''),
   ownership: () => createEnumListSchema(['none', 'walk', 'idmap', 'auto']),
   groupAccess: () => createEnumListSchema(['keep', 'grant']),
-  fsGroups: () => createListSchema(RANGE_REMEDY, isRange),
-  idmapFrom: () => createListSchema(RANGE_REMEDY, isRange),
-  mountOptions: () => createListSchema('write a mount option', (text) => text !== '' && !text.includes(',')),
+  fsGroups: () => createTextListSchema(GROUP_RANGE_REMEDY, isGroupRange),
+  idmapFrom: () => createTextListSchema(GROUP_RANGE_REMEDY, isGroupRange),
+  mountOptions: () => createTextListSchema('write a mount option', (text) => text !== '' && !text.includes(',')),
   readOnly: createFlagSchema,
   singleNode: createFlagSchema,
-  setGid: () => z.optional(z.union([z.boolean(), z.literal('root')], formatSchemaError('write true, false or "root"'))),
+  setGid: () => z.optional(z.union([z.boolean(), z.literal('root')], createSchemaError('write true, false or "root"'))),
   systemGroups: createFlagSchema,
-  protectedGroups: () => createListSchema(RANGE_REMEDY, isRange),
-  submounts: () => z.optional(z.enum(['include'], formatSchemaError('write "include"'))),
+  protectedGroups: () => createTextListSchema(GROUP_RANGE_REMEDY, isGroupRange),
+  submounts: () => z.optional(z.enum(['include'], createSchemaError('write "include"'))),
   secretKeys: () => z.optional(createSecretKeysSchema()),
-} satisfies Record<keyof Rule, unknown>
+} satisfies Record<keyof AllowRule, unknown>
 
 const HOST_DIRECTORY_REMEDY =
   'write "/srv/shared/*" for what lies below it or "/srv/shared/data" for exactly that; ' +
   'without "..", "." or a trailing slash, and {namespace} only as a whole directory name'
 
 /** A kind is named by its field in a pod, or by kubelet's plugin. */
-const isKindOfVolume = (text: string) => /^[A-Za-z]{1,40}$|^kubernetes\.io\/[a-z0-9-]{1,40}$/.test(text)
+const isVolumeKindName = (text: string) => /^[A-Za-z]{1,40}$|^kubernetes\.io\/[a-z0-9-]{1,40}$/.test(text)
 
 /** The keys of a rule about volumes of other drivers. */
-export const MAP_RULE_KEYS = {
-  namespaces: RULE_KEYS.namespaces,
+export const MAP_RULE_KEY_SCHEMAS = {
+  namespaces: ALLOW_RULE_KEY_SCHEMAS.namespaces,
   volumes: () =>
-    createListSchema(
+    createTextListSchema(
       'write a kind of volume: emptyDir, csi, local, hostPath, flexVolume, kubernetes.io/nfs',
-      isKindOfVolume,
+      isVolumeKindName,
     ),
   sources: () =>
-    createListSchema(
+    createTextListSchema(
       HOST_DIRECTORY_REMEDY,
-      (text) => text.startsWith('/') && !text.startsWith('//') && isSourceEntry(text),
+      (text) => text.startsWith('/') && !text.startsWith('//') && isValidSourceEntry(text),
     ),
-  fsTypes: RULE_KEYS.fsTypes,
-  groups: () => createListSchema(RANGE_REMEDY, isRange),
-  setGid: () => z.optional(z.literal('root', formatSchemaError('write "root", or leave it out'))),
-  systemGroups: RULE_KEYS.systemGroups,
-  protectedGroups: RULE_KEYS.protectedGroups,
+  fsTypes: ALLOW_RULE_KEY_SCHEMAS.fsTypes,
+  groups: () => createTextListSchema(GROUP_RANGE_REMEDY, isGroupRange),
+  setGid: () => z.optional(z.literal('root', createSchemaError('write "root", or leave it out'))),
+  systemGroups: ALLOW_RULE_KEY_SCHEMAS.systemGroups,
+  protectedGroups: ALLOW_RULE_KEY_SCHEMAS.protectedGroups,
 } satisfies Record<keyof MapRule, unknown>
 
-export const createRulesSchema = () => createRuleListSchema(RULE_KEYS)
+export const createAllowRulesSchema = () => createRuleListSchema(ALLOW_RULE_KEY_SCHEMAS)
 
-export const createMapRulesSchema = () => createRuleListSchema(MAP_RULE_KEYS)
+export const createMapRulesSchema = () => createRuleListSchema(MAP_RULE_KEY_SCHEMAS)
 
 type RuleKeySchemas = Readonly<Record<string, () => unknown>>
 
 const createRuleListSchema = (keys: RuleKeySchemas) =>
   z
-    .array(z.unknown(), formatSchemaError('write a list of rules'))
+    .array(z.unknown(), createSchemaError('write a list of rules'))
     .check(
       z.superRefine(
         (rules, { issues }) => void issues.push(...rules.flatMap((rule, at) => findRuleIssues(keys, rule, at))),
@@ -141,7 +143,7 @@ const createRuleListSchema = (keys: RuleKeySchemas) =>
     )
 
 function findRuleIssues(keys: RuleKeySchemas, rule: unknown, at: number) {
-  const { data: entries, error: noObject } = z.safeParse(z.looseObject({}, formatSchemaError('write an object')), rule)
+  const { data: entries, error: noObject } = z.safeParse(z.looseObject({}, createSchemaError('write an object')), rule)
   if (noObject)
     return noObject.issues.map(({ message }) => ({ code: 'custom' as const, input: rule, path: [at], message }))
   const unknown = Object.keys(entries).filter((key) => !Object.hasOwn(keys, key))
@@ -158,25 +160,25 @@ function findRuleIssues(keys: RuleKeySchemas, rule: unknown, at: number) {
 }
 
 /** Keys of earlier versions that were replaced by rules. */
-const REPLACED_KEYS = ['allowedSources', 'allowedFsTypes', 'allowedMountOptions']
+const REPLACED_CONFIG_KEYS = ['allowedSources', 'allowedFsTypes', 'allowedMountOptions']
 
-export const isReplacedKey = (key: string) => REPLACED_KEYS.includes(key)
+export const isReplacedConfigKey = (key: string) => REPLACED_CONFIG_KEYS.includes(key)
 
-const pickTexts = (value: unknown): string[] =>
+const filterStrings = (value: unknown): string[] =>
   Array.isArray(value) ? value.filter((text): text is string => typeof text === 'string') : []
 
 /** Formats the rules that replace the keys of earlier versions in a configuration. */
 export function formatReplacementRules(replaced: Readonly<Record<string, unknown>>): string {
   const { allowedSources = ['/var/lib/modekeep/volumes'], allowedFsTypes, allowedMountOptions } = replaced
-  const sources = pickTexts(allowedSources)
+  const sources = filterStrings(allowedSources)
     .map((source) => (/^[^/:]+:?$/.test(source) ? source : `${source.replace(/\/$/, '')}/*`))
-    .filter(isSourceEntry)
+    .filter(isValidSourceEntry)
   const options = typeof allowedMountOptions === 'object' && allowedMountOptions !== null ? allowedMountOptions : {}
-  const fsTypes = allowedFsTypes === undefined ? ['bind', 'tmpfs'] : pickTexts(allowedFsTypes)
+  const fsTypes = allowedFsTypes === undefined ? ['bind', 'tmpfs'] : filterStrings(allowedFsTypes)
   const listed = Object.entries(options).filter(([fsType]) => fsTypes.includes(fsType))
   const others = fsTypes.filter((fsType) => !listed.some(([name]) => name === fsType))
   const rules = [
-    ...listed.map(([fsType, names]) => ({ sources, fsTypes: [fsType], mountOptions: pickTexts(names) })),
+    ...listed.map(([fsType, names]) => ({ sources, fsTypes: [fsType], mountOptions: filterStrings(names) })),
     ...(others.length > 0 ? [{ sources, fsTypes: others }] : []),
   ]
   return `"allow": ${JSON.stringify(rules)}`

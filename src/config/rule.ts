@@ -1,8 +1,8 @@
-import { formatSource, parseSource, type Source } from './source.ts'
+import { formatSource, parseSource, type VolumeSource } from './source.ts'
 
 /** Kinds of CSI volumes: written in the pod itself, or bound by a claim. */
-export const LIFECYCLES = ['inline', 'persistent'] as const
-export type Lifecycle = (typeof LIFECYCLES)[number]
+export const CSI_LIFECYCLES = ['inline', 'persistent'] as const
+export type CsiLifecycle = (typeof CSI_LIFECYCLES)[number]
 
 /** The part of an `allow` or `map` rule that concerns volumes whose group on disk is a system group. */
 export interface SystemGroupRule {
@@ -24,12 +24,12 @@ export type SecretKeys = Readonly<Record<string, SecretDelivery>>
  * A rule of `allow` in the node's configuration. It allows a request if every key that it has matches. A missing key
  * matches anything, except fsTypes, idmapFrom and mountOptions.
  */
-export interface Rule extends SystemGroupRule {
+export interface AllowRule extends SystemGroupRule {
   /** Globs of namespaces: `team-*`. */
   namespaces?: readonly string[] | undefined
   /** Allowed kinds of CSI volumes. A rule with this key matches no FlexVolume. */
-  volumes?: readonly Lifecycle[] | undefined
-  /** Entries as for matchesSource. Ignored for a tmpfs, which has no source. */
+  volumes?: readonly CsiLifecycle[] | undefined
+  /** Entries as for matchesSourceEntry. Ignored for a tmpfs, which has no source. */
   sources?: readonly string[] | undefined
   /** Left out: bind and tmpfs. */
   fsTypes?: readonly string[] | undefined
@@ -58,18 +58,18 @@ export interface Rule extends SystemGroupRule {
   secretKeys?: SecretKeys | undefined
 }
 
-export const DEFAULT_FS_TYPES: readonly string[] = ['bind', 'tmpfs']
+export const DEFAULT_ALLOWED_FS_TYPES: readonly string[] = ['bind', 'tmpfs']
 
 /**
  * Denies all other sources, because a source is a hostPath in disguise. Each namespace has a directory of its own,
  * which it may not mount itself.
  */
-export const DEFAULT_RULES: readonly Rule[] = [{ sources: ['/var/lib/modekeep/volumes/{namespace}/*'] }]
+export const DEFAULT_ALLOW_RULES: readonly AllowRule[] = [{ sources: ['/var/lib/modekeep/volumes/{namespace}/*'] }]
 
-export const NAMESPACE = '{namespace}'
+export const NAMESPACE_PLACEHOLDER = '{namespace}'
 
 /** Every namespace is a DNS label (RFC 1123), so it cannot form a path. */
-function isNamespace(text: string | undefined): text is string {
+function isNamespaceName(text: string | undefined): text is string {
   return text !== undefined && /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(text)
 }
 
@@ -78,7 +78,7 @@ export function matchesGlob(glob: string, text: string): boolean {
 }
 
 /** @param ranges `2000` or `2000-2999` */
-export function isInRanges(ranges: readonly string[], group: number): boolean {
+export function isGroupInRanges(ranges: readonly string[], group: number): boolean {
   return ranges.some((range) => {
     const [first, last = first] = range.split('-').map(Number)
     return first !== undefined && last !== undefined && first <= group && group <= last
@@ -98,7 +98,7 @@ interface SourcePattern extends ComparableSource {
 }
 
 /** @param isProgram a FUSE program interprets the source; its names may be case-sensitive */
-function normalizeSource(source: Source, isProgram = false): ComparableSource {
+function normalizeSource(source: VolumeSource, isProgram = false): ComparableSource {
   if (isProgram && source.type !== 'local') return { form: 'text', path: formatSource(source) ?? '' }
   switch (source.type) {
     case 'none':
@@ -114,12 +114,12 @@ function normalizeSource(source: Source, isProgram = false): ComparableSource {
   }
 }
 
-const BELOW_SUFFIX = '/*'
+const BELOW_PATH_SUFFIX = '/*'
 
 /** @param entry without {namespace} */
-function parsePattern(entry: string, isProgram = false): SourcePattern {
-  if (!entry.endsWith(BELOW_SUFFIX)) return { ...normalizeSource(parseSource(entry), isProgram), isBelow: false }
-  const { form, path } = normalizeSource(parseSource(`${entry.slice(0, -BELOW_SUFFIX.length)}/x`), isProgram)
+function parseSourcePattern(entry: string, isProgram = false): SourcePattern {
+  if (!entry.endsWith(BELOW_PATH_SUFFIX)) return { ...normalizeSource(parseSource(entry), isProgram), isBelow: false }
+  const { form, path } = normalizeSource(parseSource(`${entry.slice(0, -BELOW_PATH_SUFFIX.length)}/x`), isProgram)
   return { form, path: path.slice(0, -'/x'.length), isBelow: true }
 }
 
@@ -127,10 +127,15 @@ function parsePattern(entry: string, isProgram = false): SourcePattern {
  * Returns whether an entry of a rule's sources allows a source. Whole names are compared: `/ab` is not below `/a`.
  * @param namespace the pod's; if it is no DNS label, no entry with {namespace} matches
  */
-export function matchesSource(entry: string, source: Source, namespace: string | undefined, fsType: string): boolean {
+export function matchesSourceEntry(
+  entry: string,
+  source: VolumeSource,
+  namespace: string | undefined,
+  fsType: string,
+): boolean {
   const isProgram = fsType.startsWith('fuse.')
-  if (entry.includes(NAMESPACE) && !isNamespace(namespace)) return false
-  const pattern = parsePattern(entry.replaceAll(NAMESPACE, namespace ?? ''), isProgram)
+  if (entry.includes(NAMESPACE_PLACEHOLDER) && !isNamespaceName(namespace)) return false
+  const pattern = parseSourcePattern(entry.replaceAll(NAMESPACE_PLACEHOLDER, namespace ?? ''), isProgram)
   const { form, path } = normalizeSource(source, isProgram)
   if (form !== pattern.form) return false
   return pattern.isBelow
@@ -138,79 +143,83 @@ export function matchesSource(entry: string, source: Source, namespace: string |
     : path === pattern.path
 }
 
-const isNormalPath = (path: string) => /^(\/[^/\0]+)+$/.test(path) && !/\/\.\.?(\/|$)/.test(path)
+const isNormalizedPath = (path: string) => /^(\/[^/\0]+)+$/.test(path) && !/\/\.\.?(\/|$)/.test(path)
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
-const TEXT_PATTERN = /^[A-Za-z0-9_][^\s,:/\x00-\x1f\x7f]*([:/][^,\x00-\x1f\x7f]*)?$/
+const SOURCE_TEXT_PATTERN = /^[A-Za-z0-9_][^\s,:/\x00-\x1f\x7f]*([:/][^,\x00-\x1f\x7f]*)?$/
 
 /** Returns whether an entry is valid: {namespace} only as a whole path component, and one `*` only at the end. */
-export function isSourceEntry(entry: string): boolean {
+export function isValidSourceEntry(entry: string): boolean {
   const filled = entry
     .split('/')
-    .map((part) => (part === NAMESPACE ? 'x' : part))
+    .map((part) => (part === NAMESPACE_PLACEHOLDER ? 'x' : part))
     .join('/')
   // The first component names a server or a bucket.
   if (/^(\/\/)?\{/.test(entry) || /[{}*]/.test(filled.replace(/\/\*$/, ''))) return false
-  const { form, path } = parsePattern(filled)
-  const whole = filled.endsWith(BELOW_SUFFIX) ? `${path}/x` : path
-  if (form === 'path') return isNormalPath(whole)
-  return form !== 'text' || (TEXT_PATTERN.test(whole) && !/(^|[/:])\.\.?(\/|$)|\/\/|\/$/.test(whole))
+  const { form, path } = parseSourcePattern(filled)
+  const whole = filled.endsWith(BELOW_PATH_SUFFIX) ? `${path}/x` : path
+  if (form === 'path') return isNormalizedPath(whole)
+  return form !== 'text' || (SOURCE_TEXT_PATTERN.test(whole) && !/(^|[/:])\.\.?(\/|$)|\/\/|\/$/.test(whole))
 }
 
 /** Returns whether the wide entry allows every source that the other one allows, in any namespace. */
-export function isSourceWithin(entry: string, wide: string): boolean {
-  const [inner, outer] = [parsePattern(entry), parsePattern(wide)]
+export function isSourceEntryWithin(entry: string, wide: string): boolean {
+  const [inner, outer] = [parseSourcePattern(entry), parseSourcePattern(wide)]
   if (inner.form !== outer.form) return false
   if (inner.path === outer.path) return inner.isBelow === outer.isBelow
   return outer.isBelow && inner.path.startsWith(`${outer.path}/`)
 }
 
 /** Returns whether sources of one entry may include, or be part of, sources of the other. */
-export function hasOverlap(one: string, other: string): boolean {
-  const [first, second] = [parsePattern(one), parsePattern(other)]
+export function areSourceEntriesOverlapping(one: string, other: string): boolean {
+  const [first, second] = [parseSourcePattern(one), parseSourcePattern(other)]
   const holds = (above: string, below: string) => below === above || below.startsWith(`${above}/`)
   return first.form === second.form && (holds(first.path, second.path) || holds(second.path, first.path))
 }
 
 /** Returns the node directory of an entry up to its first {namespace}; undefined for other sources. */
-export function parseEntryDirectory(entry: string): string | undefined {
-  const { form, path } = parsePattern(entry)
+export function parseSourceEntryDirectory(entry: string): string | undefined {
+  const { form, path } = parseSourcePattern(entry)
   if (form !== 'path') return undefined
-  return path.split(`/${NAMESPACE}`)[0] || '/'
+  return path.split(`/${NAMESPACE_PLACEHOLDER}`)[0] || '/'
 }
 
 /** Kinds that show a directory of the node itself, so that a pod can write to its files. */
-const isDirectoryKind = (fsType: string) => fsType === 'bind' || fsType.startsWith('fuse.')
+const showsNodeDirectory = (fsType: string) => fsType === 'bind' || fsType.startsWith('fuse.')
 
 /**
  * Returns the first rule that lets some pod write to a file, by mounting a directory above it; undefined: none. A rule
  * for directories strictly below a directory does not concern the files in that directory itself.
  */
-export function findWritableRule(rules: readonly Rule[], path: string, fallback: readonly string[]): Rule | undefined {
+export function findRulePermittingWrites(
+  rules: readonly AllowRule[],
+  path: string,
+  fallback: readonly string[],
+): AllowRule | undefined {
   return rules.find(({ readOnly, sources, fsTypes = fallback }) => {
-    if (readOnly || !fsTypes.some(isDirectoryKind)) return false
-    return sources?.some((entry) => allowsWriteTo(entry, path)) ?? true
+    if (readOnly || !fsTypes.some(showsNodeDirectory)) return false
+    return sources?.some((entry) => isPathWritableByEntry(entry, path)) ?? true
   })
 }
 
-function allowsWriteTo(entry: string, path: string): boolean {
-  const { path: directory, isBelow } = parsePattern(entry)
-  return isRelatedPath(entry, path) && splitPath(path).length > splitPath(directory).length + (isBelow ? 1 : 0)
+function isPathWritableByEntry(entry: string, path: string): boolean {
+  const { path: directory, isBelow } = parseSourcePattern(entry)
+  return isPathRelatedToEntry(entry, path) && splitPath(path).length > splitPath(directory).length + (isBelow ? 1 : 0)
 }
 
 /**
  * Returns whether a rule's sources name the path itself, a directory above it, or a path below it, in any namespace.
  */
-export function isNamedByRule(rules: readonly Pick<Rule, 'sources'>[], path: string): boolean {
-  return rules.some(({ sources = [] }) => sources.some((entry) => isRelatedPath(entry, path)))
+export function isPathNamedByRule(rules: readonly Pick<AllowRule, 'sources'>[], path: string): boolean {
+  return rules.some(({ sources = [] }) => sources.some((entry) => isPathRelatedToEntry(entry, path)))
 }
 
-function isRelatedPath(entry: string, path: string): boolean {
-  const { form, path: directory } = parsePattern(entry)
+function isPathRelatedToEntry(entry: string, path: string): boolean {
+  const { form, path: directory } = parseSourcePattern(entry)
   if (form !== 'path') return false
   const names = splitPath(path)
   return splitPath(directory)
     .slice(0, names.length)
-    .every((name, at) => name === names[at] || (name === NAMESPACE && isNamespace(names[at])))
+    .every((name, at) => name === names[at] || (name === NAMESPACE_PLACEHOLDER && isNamespaceName(names[at])))
 }
 
 const splitPath = (path: string) => path.split('/').filter((name) => name !== '')

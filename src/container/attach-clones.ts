@@ -1,7 +1,7 @@
 import { type Fault, renderFaults } from '../errors/fault.ts'
 import { formatError, quoteValue, Refusal } from '../errors/refusal.ts'
-import { findConflictingCalls } from '../fsgroup/conflicts.ts'
-import { mapIds, SEVERAL_GROUPS, Unmappable } from '../fsgroup/map-group.ts'
+import { findConflictingReservations } from '../fsgroup/conflicts.ts'
+import { applyIdMap, SEVERAL_GROUPS_REASON, UnmappableVolume } from '../fsgroup/map-group.ts'
 import { deferHandleClose, type Handle, type Host } from '../kernel/host.ts'
 import type { IdMap } from '../kernel/id-map.ts'
 import { createMountRestrictionsReader, MOUNT_ATTR_RDONLY } from '../kernel/mount-table/mount-flags.ts'
@@ -12,31 +12,31 @@ import type { Session } from '../state/session.ts'
 import { hasVolumeUniformGroup } from '../state/volume-record.ts'
 import { createCloneIdMap, readPodIdMap } from './clone-id-map.ts'
 import {
-  type AttachStep,
+  type CloneAttachStep,
   type CloneOutcome,
   type CloneRequest,
+  type ContainerCloneOutcome,
   type ContainerCloneRequest,
-  type ContainerOutcome,
   createCloneFault,
   createContainerRecord,
 } from './clone-request.ts'
-import { type CloneSource, openCloneSource, type SourceContext } from './clone-source.ts'
+import { type CloneSource, type CloneSourceContext, openCloneSource } from './clone-source.ts'
 import {
   attachClone,
   createContainerDirectory,
   lockContainer,
-  removeClones,
+  removeStagedClones,
   resolveClonePath,
 } from './clone-staging.ts'
 import { cloneOwnVolume } from './own-volume.ts'
 import {
-  createFailureFaults,
-  createRequestPerPath,
+  createCloneFailureFaults,
+  createCloneRequestPerPath,
+  refuseFileSystemType,
+  refuseMountPropagation,
   refuseMountsBelow,
-  refusePropagation,
-  refuseType,
 } from './refused-sources.ts'
-import { checkRules, findRootFacts, restoreVolumeRootBits, setRootBits, type VolumeRootFacts } from './root-bits.ts'
+import { checkMapRules, findRootFacts, restoreVolumeSetGid, setCloneSetGid, type VolumeRootFacts } from './root-bits.ts'
 
 interface PlannedClone {
   request: CloneRequest
@@ -56,17 +56,17 @@ interface PlannedClone {
  * clones that cannot be made are left out.
  * @throws {Refusal} with every fault: annotation, volume, reason and remedy
  */
-export async function attachClones(
+export async function attachContainerClones(
   session: Session,
   request: ContainerCloneRequest,
-  report: (step: AttachStep) => void = () => {},
-): Promise<ContainerOutcome> {
+  report: (step: CloneAttachStep) => void = () => {},
+): Promise<ContainerCloneOutcome> {
   const { container } = request
   if (!isContainerId(container))
     throw Refusal.of('map-failed', `the runtime named a container ${quoteValue(container)}`, 'report this')
   report({ step: 'lock' })
   using _lock = await lockContainer(session, container)
-  removeClones(session, container)
+  removeStagedClones(session, container)
   using handles = new DisposableStack()
   const planned: PlannedClone[] = []
   const table = snapshotMountTable(session.host)
@@ -75,77 +75,77 @@ export async function attachClones(
     report({ step: 'open', volume })
     planned.push(await planClone(session, request, context, clone, handles))
   }
-  refuseUnlessOptional(request, planned)
+  refuseFailedClones(request, planned)
   if (planned.every(({ source }) => source === 'keep')) return { mounts: planned.map(() => ({ do: 'keep' })) }
   const failedBefore = planned.filter(({ failures }) => failures !== undefined).length
   report({ step: 'records' })
   try {
-    containerRecords.write(session, createRecord(session, request, planned))
+    containerRecords.write(session, createCloneRecord(session, request, planned))
     await refuseGroupChanges(session, planned)
-    refuseUnlessOptional(request, planned)
+    refuseFailedClones(request, planned)
     const directory = await createContainerDirectory(session, container)
     using _directory = deferHandleClose(session.host.inodes, directory)
     for (const [index, clone] of planned.entries()) {
       report({ step: 'attach', volume: index })
-      await makeClone(session, { directory, pod: `${request.pod.namespace}/${request.pod.name}` }, index, clone)
+      await createClone(session, { directory, pod: `${request.pod.namespace}/${request.pod.name}` }, index, clone)
     }
     await readCloneRestrictions(session.host, planned)
-    refuseUnlessOptional(request, planned)
+    refuseFailedClones(request, planned)
     const failed = planned.filter(({ failures }) => failures !== undefined).length
-    if (failed > failedBefore) containerRecords.write(session, createRecord(session, request, planned))
+    if (failed > failedBefore) containerRecords.write(session, createCloneRecord(session, request, planned))
   } catch (error) {
-    removeAll(session, container)
-    await restoreVolumeRootBits(
+    removeContainerClones(session, container)
+    await restoreVolumeSetGid(
       session,
       planned.flatMap(({ root }) => root ?? []),
       { isSweep: true },
     )
     throw error
   }
-  return { mounts: planned.map((clone, index) => createOutcome(session, container, clone, index)) }
+  return { mounts: planned.map((clone, index) => createCloneOutcome(session, container, clone, index)) }
 }
 
 function planClone(
   session: Session,
   request: ContainerCloneRequest,
-  context: SourceContext,
+  context: CloneSourceContext,
   clone: CloneRequest,
   handles: DisposableStack,
 ): Promise<PlannedClone> {
-  return attempt({ request: clone }, async (planned) => {
+  return runCloneAttempt({ request: clone }, async (planned) => {
     const podIdMap = readPodIdMap(session.host, request)
-    refusePropagation(clone)
+    refuseMountPropagation(clone)
     let requests: readonly CloneRequest[] = [clone]
     planned.source = clone.isOwn
       ? await cloneOwnVolume(session, context, clone, handles)
       : openCloneSource(session, context, clone, handles, (handle, path) => {
-          requests = createRequestPerPath(session, context, clone, handle)
-          for (const each of requests) refuseType(session.host, each, handle)
+          requests = createCloneRequestPerPath(session, context, clone, handle)
+          for (const each of requests) refuseFileSystemType(session.host, each, handle)
           refuseMountsBelow(session.host, context.table, handle, path)
         })
     const { source } = planned
     if (source === 'keep') return
     // modekeep's own mounts were checked when they were made.
-    if (!clone.isOwn) for (const each of requests) checkRules(session, each, source, context.table)
+    if (!clone.isOwn) for (const each of requests) checkMapRules(session, each, source, context.table)
     planned.root = findRootFacts(session, clone, source)
     planned.map = createCloneIdMap(source.from, source.to, podIdMap)
   })
 }
 
 /** Stores any error as the clone's failure, even an unexpected one, because the request may be optional. */
-async function attempt(
+async function runCloneAttempt(
   planned: PlannedClone,
   run: (planned: PlannedClone) => void | Promise<void>,
 ): Promise<PlannedClone> {
   try {
     await run(planned)
   } catch (error) {
-    planned.failures = createFailureFaults(planned.request, error)
+    planned.failures = createCloneFailureFaults(planned.request, error)
   }
   return planned
 }
 
-function refuseUnlessOptional({ isOptional }: ContainerCloneRequest, planned: readonly PlannedClone[]): void {
+function refuseFailedClones({ isOptional }: ContainerCloneRequest, planned: readonly PlannedClone[]): void {
   const faults = planned.flatMap(({ request, failures = [] }) =>
     failures.map((fault) => createCloneFault(request, fault)),
   )
@@ -156,18 +156,18 @@ function refuseUnlessOptional({ isOptional }: ContainerCloneRequest, planned: re
 async function refuseGroupChanges(session: Session, planned: readonly PlannedClone[]): Promise<void> {
   // The mount of modekeep's own volume already protects its group.
   const checked = planned.flatMap((clone) =>
-    clone.request.isOwn ? [] : listSources(clone).map((source) => ({ clone, source })),
+    clone.request.isOwn ? [] : listCloneSources(clone).map((source) => ({ clone, source })),
   )
   const groups = checked.map(({ source: { identity = '', path, from } }) => ({
     volume: identity,
     source: path,
     group: from,
   }))
-  const changes = await findConflictingCalls(session, groups)
+  const changes = await findConflictingReservations(session, groups)
   for (const [index, { clone, source }] of checked.entries()) {
-    await attempt(clone, () => {
+    await runCloneAttempt(clone, () => {
       if (source.identity !== undefined && !hasVolumeUniformGroup(session, source.identity))
-        throw new Unmappable(SEVERAL_GROUPS)
+        throw new UnmappableVolume(SEVERAL_GROUPS_REASON)
       if (changes[index] === undefined && source.readGroup() === source.from) return
       throw Refusal.of(
         'map-sub-path',
@@ -179,24 +179,24 @@ async function refuseGroupChanges(session: Session, planned: readonly PlannedClo
 }
 
 /** Returns the source, unless the mount stays as it is or the clone has failed. */
-function listSources({ source, failures }: PlannedClone): CloneSource[] {
+function listCloneSources({ source, failures }: PlannedClone): CloneSource[] {
   return failures !== undefined || source === undefined || source === 'keep' ? [] : [source]
 }
 
-async function makeClone(
+async function createClone(
   session: Session,
   { directory, pod }: { directory: Handle; pod: string },
   index: number,
   planned: PlannedClone,
 ): Promise<void> {
   const { request, map } = planned
-  for (const source of listSources(planned)) {
+  for (const source of listCloneSources(planned)) {
     const { tree, clonedFrom, fsType } = source
-    await attempt(planned, async () => {
+    await runCloneAttempt(planned, async () => {
       // setFlags also makes the mount private.
       session.host.mounts.setFlags(tree, { set: request.options.includes('ro') ? MOUNT_ATTR_RDONLY : 0, clear: 0 })
-      if (map !== undefined) mapIds(session, tree, clonedFrom, map, fsType)
-      await setRootBits(session, request, source, planned.root?.rootVolume, pod)
+      if (map !== undefined) applyIdMap(session, tree, clonedFrom, map, fsType)
+      await setCloneSetGid(session, request, source, planned.root?.rootVolume, pod)
       attachClone(session, directory, index, tree)
     })
   }
@@ -206,15 +206,15 @@ async function makeClone(
 async function readCloneRestrictions(host: Host, planned: readonly PlannedClone[]): Promise<void> {
   const read = createMountRestrictionsReader(host)
   for (const clone of planned) {
-    for (const { tree } of listSources(clone)) {
-      await attempt(clone, () => {
+    for (const { tree } of listCloneSources(clone)) {
+      await runCloneAttempt(clone, () => {
         clone.restrictions = read(tree)
       })
     }
   }
 }
 
-function createRecord(
+function createCloneRecord(
   { host }: Session,
   request: ContainerCloneRequest,
   planned: readonly PlannedClone[],
@@ -230,7 +230,7 @@ function createRecord(
   return createContainerRecord(host, request, 'created', volumes)
 }
 
-function createOutcome(session: Session, container: string, planned: PlannedClone, index: number): CloneOutcome {
+function createCloneOutcome(session: Session, container: string, planned: PlannedClone, index: number): CloneOutcome {
   const { failures, source, restrictions = [] } = planned
   if (failures !== undefined) return { do: 'without', why: renderFaults(failures) }
   if (source === 'keep') return { do: 'keep' }
@@ -238,9 +238,9 @@ function createOutcome(session: Session, container: string, planned: PlannedClon
 }
 
 /** Removes the record last, because the next task finds clones that could not be removed by it. */
-function removeAll(session: Session, container: string): void {
+function removeContainerClones(session: Session, container: string): void {
   try {
-    removeClones(session, container)
+    removeStagedClones(session, container)
     containerRecords.remove(session, container)
   } catch (error) {
     session.warn(`could not take the mounts of container ${container} away: ${formatError(error)}`, 'cleanup-failed')

@@ -34,7 +34,7 @@ export function createCloneIdMap(from: number, to: number | undefined, pod: IdMa
   return groups === undefined ? pod : composeIdMaps(groups, pod)
 }
 
-const createSchema = () => {
+const createUserNamespaceMapSchema = () => {
   const id = z.int().check(z.gte(0), z.lte(HIGHEST_UID_OR_GID))
   const ranges = z.array(
     z.object({ hostId: id, containerId: id, length: z.int().check(z.gte(1), z.lte(HIGHEST_UID_OR_GID + 1)) }),
@@ -55,10 +55,10 @@ export function readPodIdMap(
   if (!hasUserNamespace) return undefined
   const path = `${kubeletDir}/pods/${pod.uid}/userns`
   const text = files.readForeign(path)
-  const { data } = createSchema().safeParse(text === undefined ? undefined : tryParseJson(text))
+  const { data } = createUserNamespaceMapSchema().safeParse(text === undefined ? undefined : tryParseJson(text))
   if (data === undefined)
     throw createUserNamespaceRefusal(path, text === undefined ? 'is not there' : `says ${quoteValue(text)}`)
-  const ids = { uids: data.uidMappings.map(convertRange), gids: data.gidMappings.map(convertRange) }
+  const ids = { uids: data.uidMappings.map(convertIdRange), gids: data.gidMappings.map(convertIdRange) }
   const fault = describeIdMapFault(ids)
   if (fault !== undefined) throw createUserNamespaceRefusal(path, `has a mapping that the kernel rejects: ${fault}`)
   return ids
@@ -72,7 +72,7 @@ function createUserNamespaceRefusal(path: string, reason: string): Refusal {
   )
 }
 
-function convertRange({
+function convertIdRange({
   hostId,
   containerId,
   length,

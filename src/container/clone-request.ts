@@ -54,18 +54,18 @@ export type CloneOutcome =
   | { do: 'without'; why: string }
 
 /** Progress that a worker reports. `volume` is the index of the clone. */
-export interface AttachStep {
+export interface CloneAttachStep {
   step: 'lock' | 'open' | 'records' | 'attach'
   volume?: number
 }
 
 /** Mounts of a container that may be modekeep's own volumes. It is sent to the worker as JSON. */
-export interface OwnMountsRequest
+export interface OwnVolumeMountsRequest
   extends Pick<ContainerCloneRequest, 'container' | 'containerName' | 'pod' | 'kubeletDir'> {
   mounts: readonly Pick<CloneRequest, 'destination' | 'source'>[]
 }
 
-export interface ContainerOutcome {
+export interface ContainerCloneOutcome {
   mounts: readonly CloneOutcome[]
 }
 
@@ -78,18 +78,18 @@ export interface RuntimeSnapshot {
   started: readonly string[]
   /** IDs of created and started containers that have no clone: they were created without those made for them. */
   unmapped: readonly string[]
-  /** The snapshot is `CREATION_GRACE_MS` old: a container that was being created then has started, or never will. */
+  /** The snapshot is `CONTAINER_CREATION_GRACE_MS` old: a container that was being created then has started, or never will. */
   isLater?: true
 }
 
 /** A container may be missing from the runtime's list for a moment after the plugin has answered for it. */
-export const CREATION_GRACE_MS = 5000
+export const CONTAINER_CREATION_GRACE_MS = 5000
 
 /** A pod with this annotation starts without clones that cannot be made. */
-export const OPTIONAL_ANNOTATION = 'modekeep/group-optional'
+export const GROUP_OPTIONAL_ANNOTATION = 'modekeep/group-optional'
 
 /** Finds the option for mount propagation, which a mapped clone does not support. */
-export function findPropagation(options: readonly string[]): string | undefined {
+export function findPropagationOption(options: readonly string[]): string | undefined {
   return options.find((option) => /^r?(shared|slave)$/.test(option))
 }
 
@@ -101,12 +101,12 @@ export function createCloneFault({ requestedBy, volume, destination }: CloneRequ
 }
 
 /** Remedy for a volume of another driver that cannot be mapped. */
-export const LEAVE_OUT = `leave the volume out of the annotation, or write annotation ${OPTIONAL_ANNOTATION} "true" to start without`
+export const LEAVE_VOLUME_OUT_REMEDY = `leave the volume out of the annotation, or write annotation ${GROUP_OPTIONAL_ANNOTATION} "true" to start without`
 
-const NAMESPACE_REMEDY = 'use ownership "walk", or leave "hostUsers" out'
+const USER_NAMESPACE_REMEDY = 'use ownership "walk", or leave "hostUsers" out'
 
 export function findCloneRemedy({ isOwn }: CloneRequest): string {
-  return isOwn ? NAMESPACE_REMEDY : LEAVE_OUT
+  return isOwn ? USER_NAMESPACE_REMEDY : LEAVE_VOLUME_OUT_REMEDY
 }
 
 export function createContainerRecord(

@@ -21,11 +21,11 @@ import { resolveVolumeIdentity } from '../state/volume-identity.ts'
 import { openSourceWithoutLinks } from '../volume/kind/source-path.ts'
 import type { CloneRequest, ContainerCloneRequest } from './clone-request.ts'
 import {
-  isPodVolumePath,
-  type PodContext,
+  isPodDirectoryPath,
   type PodIdentity,
-  refuseOtherPods,
-  refuseOwnFiles,
+  type PodMountContext,
+  refuseModekeepFiles,
+  refuseVolumesOfOtherPods,
   splitPodPath,
 } from './refused-sources.ts'
 
@@ -48,7 +48,7 @@ export interface CloneSource {
   fsType?: string | undefined
 }
 
-export interface SourceContext extends PodContext {
+export interface CloneSourceContext extends PodMountContext {
   locationOf: ReturnType<typeof createHandleLocationFinder>
 }
 
@@ -61,15 +61,15 @@ export interface SourceContext extends PodContext {
  */
 export function openCloneSource(
   session: Session,
-  context: SourceContext,
+  context: CloneSourceContext,
   { source, group: to }: CloneRequest,
   handles: DisposableStack,
   check: (handle: Handle, path: string) => void,
 ): CloneSource {
   const { inodes, mounts } = session.host
-  const { shown: opened, root, path: rootPath } = openVolume(session, context, source, handles)
+  const { shown: opened, root, path: rootPath } = openSourceVolume(session, context, source, handles)
   const path = inodes.pathOf(opened)
-  refuseOwnFiles(session, context.table, opened, isPodVolumePath(context, source))
+  refuseModekeepFiles(session, context.table, opened, isPodDirectoryPath(context, source))
   if (hasMountRecord(session, rootPath)) throw createOwnVolumeRefusal(to)
   check(opened, path)
   // The group of the volume's root counts, because a subPath may have another group.
@@ -90,7 +90,7 @@ export function openCloneSource(
   }
 }
 
-export interface OpenedVolume {
+export interface OpenedSourceVolume {
   /** The directory or file that the container mounts. */
   shown: Handle
   /** Root of the volume, which differs from `shown` for a subPath. */
@@ -107,21 +107,21 @@ export interface OpenedVolume {
  * @param handles gets the opened handles
  * @throws {Refusal} whose message the caller prefixes with the volume; also if the subPath is not in the volume
  */
-export function openVolume(
+export function openSourceVolume(
   session: Session,
-  context: SourceContext,
+  context: CloneSourceContext,
   source: string,
   handles: DisposableStack,
-): OpenedVolume {
+): OpenedSourceVolume {
   const { host } = session
   const closeLater = (handle: Handle) => {
     handles.use(deferHandleClose(host.inodes, handle))
     return handle
   }
-  const shown = closeLater(openSource(session, context, source))
+  const shown = closeLater(openSourcePath(session, context, source))
   const volume = findSubPathVolume(context, source)
   if (volume === undefined) return { shown, root: shown, path: host.inodes.pathOf(shown), within: '' }
-  const roots = [...openVolumeRoots(host, context, volume)].map(closeLater)
+  const roots = [...openKubeletVolumeRoots(host, context, volume)].map(closeLater)
   const part = context.locationOf(shown)
   if (part === undefined) {
     throw Refusal.of(
@@ -130,29 +130,29 @@ export function openVolume(
       'the container is created again by kubelet',
     )
   }
-  let reason = roots.length === 0 ? VOLUME_UNMOUNTED : NOT_IN_VOLUME
+  let reason = roots.length === 0 ? VOLUME_UNMOUNTED_REASON : SUB_PATH_OUTSIDE_VOLUME_REASON
   for (const root of roots) {
     const whole = context.locationOf(root)
     const within = whole && resolveRelativePath(whole, part)
     if (whole === undefined || within === undefined) continue
-    if (isAsRestricted(whole, part)) return { shown, root, path: host.inodes.pathOf(root), within }
-    reason = LESS_RESTRICTED
+    if (isSubPathAsRestricted(whole, part)) return { shown, root, path: host.inodes.pathOf(root), within }
+    reason = LESS_RESTRICTED_SUB_PATH_REASON
   }
   throw Refusal.of('map-sub-path', reason)
 }
 
-const VOLUME_UNMOUNTED =
+const VOLUME_UNMOUNTED_REASON =
   'has a subPath of a volume that is not mounted any more: the container is created again by kubelet'
-const NOT_IN_VOLUME =
+const SUB_PATH_OUTSIDE_VOLUME_REASON =
   'has a subPath of something else than the volume that kubelet has by this name: a hostPath with the name of a PersistentVolume (give the volume another name in the pod), or what is mounted inside of the volume (use a volume for that)'
-const LESS_RESTRICTED =
+const LESS_RESTRICTED_SUB_PATH_REASON =
   "has a subPath that is not restricted as the volume's mount is now: delete the pod, its subPaths are mounted anew with it"
 
-const RESTRICTIONS: readonly string[] = ['ro', 'nosuid', 'nodev', 'noexec', 'nosymfollow', 'idmapped']
+const RESTRICTIVE_MOUNT_OPTIONS: readonly string[] = ['ro', 'nosuid', 'nodev', 'noexec', 'nosymfollow', 'idmapped']
 
 /** A subPath that kubelet has bound has the restrictions of the volume's mount. Another mount of the volume may have fewer. */
-function isAsRestricted(whole: MountedLocation, part: MountedLocation): boolean {
-  return RESTRICTIONS.every((option) => !whole.options.includes(option) || part.options.includes(option))
+function isSubPathAsRestricted(whole: MountedLocation, part: MountedLocation): boolean {
+  return RESTRICTIVE_MOUNT_OPTIONS.every((option) => !whole.options.includes(option) || part.options.includes(option))
 }
 
 /** Only the mount record shows that a volume is modekeep's own if its CSI driver has another name than the default. */
@@ -165,31 +165,31 @@ function createOwnVolumeRefusal(group: number | undefined): Refusal {
 }
 
 /** Opens a source without following links. @throws {Refusal} for another pod's volume */
-export function openSource(session: Session, context: PodContext, source: string): Handle {
+export function openSourcePath(session: Session, context: PodMountContext, source: string): Handle {
   const { host } = session
   const inPod = splitPodPath(context, source)
-  if (inPod !== undefined) return openComponents(host, context.kubeletDir, inPod)
+  if (inPod !== undefined) return openPathBelowKubelet(host, context.kubeletDir, inPod)
   return useHandleOrClose(
     host.inodes,
     openSourceWithoutLinks(host, source, { what: 'its source', remedy: 'create it' }),
     (handle) => {
-      refuseOtherPods(session, context, handle)
+      refuseVolumesOfOtherPods(session, context, handle)
       return handle
     },
   )
 }
 
 /** Opens a path below kubelet's root directory. Only the path to that directory may contain symbolic links. */
-function openComponents({ inodes }: Host, kubeletDir: string, parts: readonly string[]): Handle {
+function openPathBelowKubelet({ inodes }: Host, kubeletDir: string, parts: readonly string[]): Handle {
   let here = inodes.openTrusted(kubeletDir)
   for (const part of parts) {
     using _ = deferHandleClose(inodes, here)
-    here = openComponent(inodes, here, part)
+    here = openPathComponent(inodes, here, part)
   }
   return here
 }
 
-function openComponent(inodes: Host['inodes'], parent: Handle, name: string): Handle {
+function openPathComponent(inodes: Host['inodes'], parent: Handle, name: string): Handle {
   try {
     return useHandleOrClose(inodes, inodes.openEntry(parent, Buffer.from(name)), (entry) => {
       // statMountPoint does not query a network file system's server.
@@ -217,13 +217,17 @@ export function findSubPathVolume({ kubeletDir, pod }: PodIdentity, source: stri
 }
 
 /** Opens each mount of kubelet's for a volume name. A CSI volume is mounted one level deeper. The caller closes them. */
-export function* openVolumeRoots(host: Host, { kubeletDir, pod }: PodIdentity, volume: string): Generator<Handle> {
+export function* openKubeletVolumeRoots(
+  host: Host,
+  { kubeletDir, pod }: PodIdentity,
+  volume: string,
+): Generator<Handle> {
   const volumes = ['pods', pod.uid, 'volumes']
   for (const plugin of host.files.list([kubeletDir, ...volumes].join('/'))) {
     const root = [...volumes, plugin, volume]
     const parts = plugin === CSI_PLUGIN_DIRECTORY ? [...root, 'mount'] : root
     try {
-      yield openComponents(host, kubeletDir, parts)
+      yield openPathBelowKubelet(host, kubeletDir, parts)
     } catch (error) {
       // Most plugins have no volume of this name.
       if (!(error instanceof Refusal)) throw error
@@ -236,7 +240,7 @@ export function checkCloneSources(session: Session, request: ContainerCloneReque
   const { host } = session
   const context = { ...request, table: snapshotMountTable(host) }
   for (const { source } of request.clones) {
-    const opened = openSource(session, context, source)
+    const opened = openSourcePath(session, context, source)
     using _ = deferHandleClose(host.inodes, opened)
     host.inodes.stat(opened)
   }

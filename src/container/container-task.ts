@@ -1,6 +1,6 @@
 import type { Fault } from '../errors/fault.ts'
 import { findFirstError, formatError, Refusal } from '../errors/refusal.ts'
-import { restoreRootBits } from '../fsgroup/root-bit.ts'
+import { restoreLeftoverRootSetGid } from '../fsgroup/root-bit.ts'
 import {
   type ContainerRecord,
   containerRecords,
@@ -13,14 +13,14 @@ import {
 import { type NriPluginRecord, nriPluginRecord } from '../state/process-records.ts'
 import type { RecordResult } from '../state/record.ts'
 import { type Session, warnOnFailure } from '../state/session.ts'
-import { attachClones } from './attach-clones.ts'
+import { attachContainerClones } from './attach-clones.ts'
 import {
-  type AttachStep,
+  type CloneAttachStep,
   type CloneOutcome,
+  CONTAINER_CREATION_GRACE_MS,
   type ContainerCloneRequest,
-  CREATION_GRACE_MS,
   createContainerRecord,
-  type OwnMountsRequest,
+  type OwnVolumeMountsRequest,
   type RuntimeSnapshot,
 } from './clone-request.ts'
 import { checkCloneSources } from './clone-source.ts'
@@ -28,12 +28,12 @@ import {
   listLockedContainers,
   listStagedContainers,
   lockContainer,
-  removeClones,
-  removeEmptyStaging,
+  removeEmptyStagingMount,
+  removeStagedClones,
   tryLockContainer,
 } from './clone-staging.ts'
-import { readOwnRestrictions } from './own-volume.ts'
-import { restoreVolumeRootBits } from './root-bits.ts'
+import { readOwnVolumeRestrictions } from './own-volume.ts'
+import { restoreVolumeSetGid } from './root-bits.ts'
 
 /** A task of a worker process, sent by the thread that answers the runtime as a line of JSON. */
 export type ContainerTask =
@@ -48,7 +48,7 @@ export type ContainerTask =
   /** Records whether the runtime has the plugin registered. */
   | { do: 'registration'; record: NriPluginRecord }
   /** Reads the restrictions of modekeep's own mounts, which the runtime applies to the container's. */
-  | { do: 'restrictions'; request: OwnMountsRequest }
+  | { do: 'restrictions'; request: OwnVolumeMountsRequest }
 
 /** Result of a task. With `failure` as the reason nothing was made, and the container must not be created. */
 export type ContainerTaskResult =
@@ -64,17 +64,17 @@ export type ContainerTaskResult =
 export async function runContainerTask(
   session: Session,
   task: ContainerTask,
-  report: (step: AttachStep) => void = () => {},
+  report: (step: CloneAttachStep) => void = () => {},
 ): Promise<ContainerTaskResult> {
   try {
     switch (task.do) {
       case 'attach':
-        return await attachClones(session, task.request, report)
+        return await attachContainerClones(session, task.request, report)
       case 'release':
-        await releaseClones(session, task.container, task.as)
+        await releaseContainerClones(session, task.container, task.as)
         return {}
       case 'without':
-        await recordWithout(session, task.request, task.why)
+        await recordContainerWithoutClones(session, task.request, task.why)
         return {}
       case 'check':
         checkCloneSources(session, task.request)
@@ -83,10 +83,10 @@ export async function runContainerTask(
         nriPluginRecord.write(session, task.record)
         return {}
       case 'restrictions':
-        return { restrictions: readOwnRestrictions(session, task.request) }
+        return { restrictions: readOwnVolumeRestrictions(session, task.request) }
       case 'reconcile':
         session.note({ tookAway: reconcileContainers(session, task.known) })
-        await restoreRootBits(session)
+        await restoreLeftoverRootSetGid(session)
         return {}
     }
   } catch (error) {
@@ -100,17 +100,21 @@ export async function runContainerTask(
  * Removes a container's clones from the node, because they keep another driver from unmounting its volume.
  * @param as `started`: the container has mounts of its own; `gone`: it ended or was never created, and its record is removed
  */
-export async function releaseClones(session: Session, container: string, as: 'started' | 'gone'): Promise<void> {
+export async function releaseContainerClones(
+  session: Session,
+  container: string,
+  as: 'started' | 'gone',
+): Promise<void> {
   if (!isContainerId(container)) return
   using _ = await lockContainer(session, container)
   const { record } = as === 'gone' ? containerRecords.find(session, container) : {}
-  applyState(session, container, as)
-  if (record !== undefined) await restoreVolumeRootBits(session, record.volumes)
+  applyContainerState(session, container, as)
+  if (record !== undefined) await restoreVolumeSetGid(session, record.volumes)
 }
 
 /** The caller holds the container's lock. @returns whether the container had clones */
-function applyState(session: Session, container: string, state: 'started' | 'gone'): boolean {
-  const hadMounts = removeClones(session, container)
+function applyContainerState(session: Session, container: string, state: 'started' | 'gone'): boolean {
+  const hadMounts = removeStagedClones(session, container)
   if (state === 'gone') {
     containerRecords.remove(session, container)
     return hadMounts
@@ -121,7 +125,7 @@ function applyState(session: Session, container: string, state: 'started' | 'gon
 }
 
 /** A container starts within seconds of its creation. */
-const MAX_START_MS = 10 * 60 * 1000
+const MAX_CONTAINER_START_MS = 10 * 60 * 1000
 
 /**
  * Removes clones and records that missed events, crashed tasks and a reboot have left. Containers that a task has locked are
@@ -142,19 +146,19 @@ export function reconcileContainers(session: Session, snapshot?: RuntimeSnapshot
       const found = lock === undefined ? {} : containerRecords.find(session, container)
       const state = lock === undefined ? 'keep' : decideContainerState(session, container, found, snapshot, isPresent)
       if (state === 'keep') return
-      const hasMounts = isDry ? staged.includes(container) : applyState(session, container, state)
+      const hasMounts = isDry ? staged.includes(container) : applyContainerState(session, container, state)
       if (hasMounts || state === 'gone' || found.record?.state === 'created') changed.push(container)
     })
   }
   if (!isDry) {
-    removeStaleLocks(session)
-    warnOnFailure(session, 'could not remove the place of clones', () => removeEmptyStaging(session))
+    removeStaleContainerLocks(session)
+    warnOnFailure(session, 'could not remove the place of clones', () => removeEmptyStagingMount(session))
   }
   return changed
 }
 
 /** Removes locks of tasks that crashed before they wrote a record, or after they removed it. */
-function removeStaleLocks(session: Session): void {
+function removeStaleContainerLocks(session: Session): void {
   const others = new Set([...listRecordedContainerIds(session), ...listStagedContainers(session)])
   for (const container of listLockedContainers(session)) {
     if (others.has(container)) continue
@@ -184,12 +188,12 @@ function decideContainerState(
   }
   if (!mayContainerRun(session, record)) return 'gone'
   if (snapshot === undefined)
-    return record.state === 'created' && Date.now() - record.at > MAX_START_MS ? 'started' : 'keep'
+    return record.state === 'created' && Date.now() - record.at > MAX_CONTAINER_START_MS ? 'started' : 'keep'
   if (record.at > snapshot.at) return 'keep'
   if (snapshot.unmapped.includes(container) && hasContainerClones(record)) return 'gone'
   if (snapshot.created.includes(container)) return 'keep'
   if (snapshot.started.includes(container)) return 'started'
-  const isNew = record.state === 'created' && snapshot.at - record.at < CREATION_GRACE_MS
+  const isNew = record.state === 'created' && snapshot.at - record.at < CONTAINER_CREATION_GRACE_MS
   // A later snapshot is outdated, so containers that it does not list may be new ones.
   if (snapshot.isLater) return isNew ? 'gone' : 'keep'
   return isNew ? 'keep' : 'gone'
@@ -199,13 +203,17 @@ function decideContainerState(
  * Records that a container runs without its clones, and removes those that were made for it. An unreadable record is kept.
  * A record without clones is kept too, because its reasons are more precise.
  */
-export async function recordWithout(session: Session, request: ContainerCloneRequest, reason: string): Promise<void> {
+export async function recordContainerWithoutClones(
+  session: Session,
+  request: ContainerCloneRequest,
+  reason: string,
+): Promise<void> {
   const { container, clones } = request
   if (!isContainerId(container)) return
   using _ = await lockContainer(session, container)
   const { record, problem } = containerRecords.find(session, container)
   if (problem !== undefined || (record !== undefined && !hasContainerClones(record))) return
-  removeClones(session, container)
+  removeStagedClones(session, container)
   const volumes = clones.map(({ volume, destination, source, isOwn, group }) => {
     return { volume, destination, source, isOwn, to: group, why: reason }
   })

@@ -8,15 +8,15 @@ import type { Session } from '../state/session.ts'
 import { createDetachedTree } from '../volume/detached-tree.ts'
 import { findVolumeKind } from '../volume/index.ts'
 import { canRemountSameContent } from '../volume/kind/kind.ts'
-import type { CloneRequest, OwnMountsRequest } from './clone-request.ts'
+import type { CloneRequest, OwnVolumeMountsRequest } from './clone-request.ts'
 import {
   type CloneSource,
+  type CloneSourceContext,
   findSubPathVolume,
-  type OpenedVolume,
-  openSource,
-  openVolume,
-  openVolumeRoots,
-  type SourceContext,
+  type OpenedSourceVolume,
+  openKubeletVolumeRoots,
+  openSourcePath,
+  openSourceVolume,
 } from './clone-source.ts'
 
 /**
@@ -28,14 +28,14 @@ import {
  */
 export async function cloneOwnVolume(
   session: Session,
-  context: SourceContext,
+  context: CloneSourceContext,
   clone: CloneRequest,
   handles: DisposableStack,
 ): Promise<CloneSource | 'keep'> {
   const { host } = session
   const { inodes } = host
-  const { shown, root, path, within } = openVolume(session, context, clone.source, handles)
-  const record = readMatchingRecord(session, root, path)
+  const { shown, root, path, within } = openSourceVolume(session, context, clone.source, handles)
+  const record = readMatchingMountRecord(session, root, path)
   const { given, request } = record
   if (given.by !== 'idmap' || request.fsGroup === undefined || given.from === request.fsGroup) return 'keep'
   const mountRequest = rebuildMountRequest(record)
@@ -59,7 +59,7 @@ export async function cloneOwnVolume(
       'delete the pod to mount that one',
     )
   }
-  const tree = clonePart(host, made, { shown, within }, handles)
+  const tree = cloneOwnSubPath(host, made, { shown, within }, handles)
   const { set, clear } = parseMountFlags(request.mountOptions, request.readOnly)
   host.mounts.setFlags(tree, { set, clear })
   const { from } = given
@@ -76,7 +76,7 @@ export async function cloneOwnVolume(
 }
 
 /** Reads the record of a mounted volume. @throws {Refusal} if no record describes this very mount */
-function readMatchingRecord(session: Session, root: Handle, path: string): MountRecord {
+function readMatchingMountRecord(session: Session, root: Handle, path: string): MountRecord {
   const record = mountRecords.read(session, path)
   const { mountId } = session.host.inodes.statMountPoint(root)
   const isMatching = record?.boot === session.host.bootId() && record.mounted?.mountId === String(mountId)
@@ -89,10 +89,10 @@ function readMatchingRecord(session: Session, root: Handle, path: string): Mount
 }
 
 /** Clones the part that a subPath names, which is opened again in the new mount without following links. */
-function clonePart(
+function cloneOwnSubPath(
   { inodes, mounts }: Host,
   made: ReturnType<typeof createDetachedTree>,
-  { shown, within }: Pick<OpenedVolume, 'shown' | 'within'>,
+  { shown, within }: Pick<OpenedSourceVolume, 'shown' | 'within'>,
   handles: DisposableStack,
 ): Handle {
   if (within === '') return made.handle
@@ -140,16 +140,16 @@ function openLinkFreePath(
  * Reads the restrictions (`nosuid`, `noexec`, …) of the mounts that are modekeep's own volumes, or parts of them.
  * @returns the mount options of each mount of the request. A mount that cannot be read has none, and the log has a warning
  */
-export function readOwnRestrictions(session: Session, request: OwnMountsRequest): string[][] {
+export function readOwnVolumeRestrictions(session: Session, request: OwnVolumeMountsRequest): string[][] {
   const { host } = session
   const readRestrictions = createMountRestrictionsReader(host)
   const context = { ...request, table: snapshotMountTable(host) }
   return request.mounts.map(({ destination, source }) => {
     try {
       using handles = new DisposableStack()
-      const shown = openSource(session, context, source)
+      const shown = openSourcePath(session, context, source)
       handles.use(deferHandleClose(host.inodes, shown))
-      if (!hasOwnRecord(session, request, source, shown, handles)) return []
+      if (!hasOwnVolumeRecord(session, request, source, shown, handles)) return []
       const restrictions = host.inodes.statMountPoint(shown).mountRoot ? readRestrictions(shown) : undefined
       if (restrictions !== undefined) return restrictions
       session.warn(
@@ -167,9 +167,9 @@ export function readOwnRestrictions(session: Session, request: OwnMountsRequest)
 }
 
 /** Returns whether the volume has a mount record. The path of a `subPath` contains the pod's name of its volume. */
-function hasOwnRecord(
+function hasOwnVolumeRecord(
   session: Session,
-  request: OwnMountsRequest,
+  request: OwnVolumeMountsRequest,
   source: string,
   shown: Handle,
   handles: DisposableStack,
@@ -177,7 +177,7 @@ function hasOwnRecord(
   const { host } = session
   const volume = findSubPathVolume(request, source)
   if (volume === undefined) return hasMountRecord(session, host.inodes.pathOf(shown))
-  const roots = [...openVolumeRoots(host, request, volume)]
+  const roots = [...openKubeletVolumeRoots(host, request, volume)]
   for (const root of roots) handles.use(deferHandleClose(host.inodes, root))
   return roots.some((root) => hasMountRecord(session, host.inodes.pathOf(root)))
 }

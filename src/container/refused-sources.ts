@@ -1,7 +1,7 @@
-import { findMapGrant, HOST_PATH } from '../config/map-rule.ts'
+import { findVolumeMapGrant, HOST_PATH_KIND } from '../config/map-rule.ts'
 import { createFault, type Fault } from '../errors/fault.ts'
 import { formatError, quoteValue, Refusal } from '../errors/refusal.ts'
-import { Unmappable } from '../fsgroup/map-group.ts'
+import { UnmappableVolume } from '../fsgroup/map-group.ts'
 import { deferHandleClose, type Handle, type Host } from '../kernel/host.ts'
 import {
   findDeviceMountRows,
@@ -25,13 +25,13 @@ import {
   type CloneRequest,
   type ContainerCloneRequest,
   findCloneRemedy,
-  findPropagation,
-  LEAVE_OUT,
+  findPropagationOption,
+  LEAVE_VOLUME_OUT_REMEDY,
 } from './clone-request.ts'
 
 export type PodIdentity = Pick<ContainerCloneRequest, 'kubeletDir' | 'pod'>
 
-export interface PodContext extends PodIdentity {
+export interface PodMountContext extends PodIdentity {
   /** Shared by all of a container's volumes, because kubelet has mounted them before it creates the container. */
   table: MountTableSnapshot
 }
@@ -42,7 +42,7 @@ export interface PodContext extends PodIdentity {
  * @param isOfKubelet whether kubelet has mounted the source in the pod's directory
  * @throws {Refusal}
  */
-export function refuseOwnFiles(
+export function refuseModekeepFiles(
   { host, config }: Session,
   table: MountTableSnapshot,
   handle: Handle,
@@ -67,7 +67,7 @@ export function refuseOwnFiles(
 }
 
 /** Refuses kubelet's directory and pods' volumes. Locations are compared, because both may be mounted at other paths too. */
-export function refuseOtherPods(session: Session, context: PodContext, handle: Handle): void {
+export function refuseVolumesOfOtherPods(session: Session, context: PodMountContext, handle: Handle): void {
   const { host } = session
   const { kubeletDir, table } = context
   const path = host.inodes.pathOf(handle)
@@ -78,7 +78,7 @@ export function refuseOtherPods(session: Session, context: PodContext, handle: H
       'use a volume of the pod',
     )
   }
-  const volume = findShownVolume(session, context, handle, path)
+  const volume = findShownPodVolume(session, context, handle, path)
   if (volume === undefined) return
   throw Refusal.of(
     'map-source',
@@ -88,15 +88,15 @@ export function refuseOtherPods(session: Session, context: PodContext, handle: H
 }
 
 /** Kubelet binds directories of the node at these paths. Other volume directories have mounts that a driver made for pods. */
-const NODE_DIRECTORIES = /\/(volumes\/kubernetes\.io~local-volume|volume-subpaths)\//
+const NODE_DIRECTORY_BIND_PATTERN = /\/(volumes\/kubernetes\.io~local-volume|volume-subpaths)\//
 
 /**
  * Finds the mount of a pod's volume that shows the same location as the handle's mount. Ignores directories of the node that
  * kubelet binds, and sources of modekeep's own volumes, which a rule may name.
  */
-function findShownVolume(
+function findShownPodVolume(
   session: Session,
-  { kubeletDir, table }: PodContext,
+  { kubeletDir, table }: PodMountContext,
   handle: Handle,
   path: string,
 ): string | undefined {
@@ -106,7 +106,8 @@ function findShownVolume(
   const kubelet = inodes.openTrusted(kubeletDir)
   using _ = deferHandleClose(inodes, kubelet)
   const pods = `${inodes.pathOf(kubelet)}/pods/`
-  const isVolume = ({ mountPoint }: MountRow) => mountPoint.startsWith(pods) && !NODE_DIRECTORIES.test(mountPoint)
+  const isVolume = ({ mountPoint }: MountRow) =>
+    mountPoint.startsWith(pods) && !NODE_DIRECTORY_BIND_PATTERN.test(mountPoint)
   const shows = (volume: MountRow) => isLocationWithin(resolveMountRowLocation(row), resolveMountRowLocation(volume))
   const shown = findDeviceMountRows(table.text(), row.device).filter((volume) => isVolume(volume) && shows(volume))
   const isSource = ({ mountPoint }: MountRow) => mountRecords.readUnlessDamaged(session, mountPoint)?.source === path
@@ -114,7 +115,7 @@ function findShownVolume(
 }
 
 /** Returns whether a source is in the pod's directory. @throws {Refusal} for another pod's directory */
-export const isPodVolumePath = (pod: PodIdentity, source: string): boolean => splitPodPath(pod, source) !== undefined
+export const isPodDirectoryPath = (pod: PodIdentity, source: string): boolean => splitPodPath(pod, source) !== undefined
 
 /** Splits a path below kubelet's directory; undefined for other paths. @throws {Refusal} for another pod's directory */
 export function splitPodPath({ kubeletDir, pod }: PodIdentity, source: string): string[] | undefined {
@@ -129,8 +130,8 @@ export function splitPodPath({ kubeletDir, pod }: PodIdentity, source: string): 
   )
 }
 
-export function refusePropagation({ options }: CloneRequest): void {
-  const option = findPropagation(options)
+export function refuseMountPropagation({ options }: CloneRequest): void {
+  const option = findPropagationOption(options)
   if (option === undefined) return
   throw Refusal.of(
     'map-propagation',
@@ -139,14 +140,14 @@ export function refusePropagation({ options }: CloneRequest): void {
   )
 }
 
-export function refuseType(host: Host, { fsTypes }: CloneRequest, handle: Handle): void {
+export function refuseFileSystemType(host: Host, { fsTypes }: CloneRequest, handle: Handle): void {
   if (fsTypes === undefined) return
   const type = readFileSystemType(host, handle) ?? 'an unknown file system'
   if (fsTypes.includes(type)) return
   throw Refusal.of(
     'map-not-allowed',
     `is on ${type}, and this node's configuration ("map") allows ${fsTypes.join(', ')} here`,
-    `have a rule name it, or ${LEAVE_OUT}`,
+    `have a rule name it, or ${LEAVE_VOLUME_OUT_REMEDY}`,
   )
 }
 
@@ -179,20 +180,20 @@ export function refuseMountsBelow(
  * @returns the request, and one more for each of these paths with its grants; all of them must allow the clone
  * @throws {Refusal} for a path that no rule permits
  */
-export function createRequestPerPath(
+export function createCloneRequestPerPath(
   session: Session,
-  context: PodContext,
+  context: PodMountContext,
   request: CloneRequest,
   handle: Handle,
 ): CloneRequest[] {
   const { source, group } = request
-  if (group === undefined || isPodVolumePath(context, source)) return [request]
+  if (group === undefined || isPodDirectoryPath(context, source)) return [request]
   const { map } = session.config
   const { namespace } = context.pod
   const hostPath = { handle, path: source, kubeletDirectory: context.kubeletDir, rules: map }
   const otherPaths = findOtherSourcePaths(session, context.table, hostPath)
   const requests = otherPaths.map(({ path }): CloneRequest => {
-    const grant = findMapGrant(map, { namespace, kind: HOST_PATH, volume: path, group })
+    const grant = findVolumeMapGrant(map, { namespace, kind: HOST_PATH_KIND, volume: path, group })
     if ('refusal' in grant) {
       const { reason, remedy, cause } = grant.refusal
       throw Refusal.of(
@@ -207,11 +208,11 @@ export function createRequestPerPath(
   return [request, ...requests]
 }
 
-export function createFailureFaults(request: CloneRequest, error: unknown): readonly Fault[] {
+export function createCloneFailureFaults(request: CloneRequest, error: unknown): readonly Fault[] {
   const { group } = request
   const what = group === undefined ? 'cannot be mapped for the pod' : `cannot show its group as ${group}`
   const remedy = findCloneRemedy(request)
-  if (error instanceof Unmappable) return [createFault('idmap-impossible', `${what}: ${error.why}`, remedy)]
+  if (error instanceof UnmappableVolume) return [createFault('idmap-impossible', `${what}: ${error.why}`, remedy)]
   if (error instanceof Refusal) return error.faults
   return [
     createFault('map-failed', `could not be mapped (${formatError(error)})`, `look at the node's log, or ${remedy}`),

@@ -1,5 +1,5 @@
 import { Refusal } from '../errors/refusal.ts'
-import { hasPlainRoot, restoreRootBit, setBit, setRootBit } from '../fsgroup/root-bit.ts'
+import { isRootWithoutSetGid, restoreRootSetGid, setDirectorySetGid, setRootSetGid } from '../fsgroup/root-bit.ts'
 import { refuseSystemGroup } from '../fsgroup/system-group.ts'
 import { isDirectory } from '../kernel/host.ts'
 import { type MountTableSnapshot, readFileSystemType } from '../kernel/mount-table/mountinfo.ts'
@@ -11,17 +11,17 @@ import type { CloneRequest } from './clone-request.ts'
 import type { CloneSource } from './clone-source.ts'
 
 /** Returns whether a container can create files through a clone that maps the group on disk. */
-const canWriteMapped = ({ options }: CloneRequest, { from, to }: CloneSource): boolean =>
+const canContainerWriteMapped = ({ options }: CloneRequest, { from, to }: CloneSource): boolean =>
   to !== undefined && to !== from && !options.includes('ro')
 
 /** @throws {Refusal} if no rule permits the group on disk, or the requested set-gid bit */
-export function checkRules(
+export function checkMapRules(
   session: Session,
   request: CloneRequest,
   source: CloneSource,
   table: MountTableSnapshot,
 ): void {
-  if (!canWriteMapped(request, source)) return
+  if (!canContainerWriteMapped(request, source)) return
   const { tree, clonedFrom, from } = source
   const type = clonedFrom && readFileSystemType(session.host, clonedFrom)
   const rules = request.grants?.filter(({ fsTypes }) => type !== undefined && fsTypes.includes(type))
@@ -43,9 +43,9 @@ export interface VolumeRootFacts {
 
 export function findRootFacts(session: Session, request: CloneRequest, source: CloneSource): VolumeRootFacts {
   const { root } = source
-  if (root === undefined || !canWriteMapped(request, source)) return {}
+  if (root === undefined || !canContainerWriteMapped(request, source)) return {}
   const rootVolume = resolveVolumeIdentity(session, root.handle, session.host.inodes.stat(root.handle))
-  const isPlain = request.setGid === undefined && hasPlainRoot(session, root.handle)
+  const isPlain = request.setGid === undefined && isRootWithoutSetGid(session, root.handle)
   return { ...(rootVolume !== undefined && { rootVolume }), ...(isPlain && { hasPlainRoot: true }) }
 }
 
@@ -55,7 +55,7 @@ export function findRootFacts(session: Session, request: CloneRequest, source: C
  * @param rootVolume result of `findRootFacts`
  * @param pod namespace and name
  */
-export async function setRootBits(
+export async function setCloneSetGid(
   session: Session,
   request: CloneRequest,
   source: CloneSource,
@@ -63,26 +63,27 @@ export async function setRootBits(
   pod: string,
 ): Promise<void> {
   const { root, clonedFrom } = source
-  if (root === undefined || request.setGid === undefined || !canWriteMapped(request, source)) return
+  if (root === undefined || request.setGid === undefined || !canContainerWriteMapped(request, source)) return
   if (request.setGid === 'emptyDir') {
-    setBit(session, root.handle)
+    setDirectorySetGid(session, root.handle)
     const { inodes } = session.host
-    if (clonedFrom !== undefined && isDirectory(inodes.stat(clonedFrom))) setBit(session, clonedFrom)
+    if (clonedFrom !== undefined && isDirectory(inodes.stat(clonedFrom))) setDirectorySetGid(session, clonedFrom)
     return
   }
   if (rootVolume === undefined) return
   using _ = await acquireRecordLock(session, locateVolumeRecords(session, rootVolume))
-  await setRootBit(session, { volume: rootVolume, source: root.path, pod }, root.handle)
+  await setRootSetGid(session, { volume: rootVolume, source: root.path, pod }, root.handle)
 }
 
 /**
  * Is called after a container's record is removed.
  * @param options isSweep: skips volumes that another call has locked, because the runtime waits
  */
-export async function restoreVolumeRootBits(
+export async function restoreVolumeSetGid(
   session: Session,
   volumes: readonly { rootVolume?: string | undefined }[],
   options: { isSweep?: boolean } = {},
 ): Promise<void> {
-  for (const { rootVolume } of volumes) if (rootVolume !== undefined) await restoreRootBit(session, rootVolume, options)
+  for (const { rootVolume } of volumes)
+    if (rootVolume !== undefined) await restoreRootSetGid(session, rootVolume, options)
 }

@@ -10,10 +10,10 @@ import { refuseRenamedVolume } from '../state/volume-identity.ts'
 import { formatSkippedByReason, hasVolumeUniformGroup } from '../state/volume-record.ts'
 import type { DetachedTree } from '../volume/detached-tree.ts'
 import { applyGroupToVolume } from './apply-to-volume.ts'
-import type { MapStep, WalkStep } from './group-plan.ts'
+import type { GroupWalkStep, MapGroupStep } from './group-plan.ts'
 import { reserveVolume } from './holders.ts'
-import { mapIds, SEVERAL_GROUPS, Unmappable } from './map-group.ts'
-import { hasPlainRoot, SET_ROOT_BIT, setBit, setRootBit } from './root-bit.ts'
+import { applyIdMap, SEVERAL_GROUPS_REASON, UnmappableVolume } from './map-group.ts'
+import { isRootWithoutSetGid, SET_GID_REMEDY, setDirectorySetGid, setRootSetGid } from './root-bit.ts'
 import { refuseSystemGroup } from './system-group.ts'
 
 /**
@@ -24,18 +24,18 @@ import { refuseSystemGroup } from './system-group.ts'
 export async function applyGroupStep(
   session: Session,
   tree: DetachedTree,
-  step: WalkStep | MapStep,
+  step: GroupWalkStep | MapGroupStep,
   held: DisposableStack,
 ): Promise<AppliedGroup> {
-  if (step.do !== 'map-group') return applyByWalk(session, tree, step, REQUESTED_METHOD_REASON, held)
+  if (step.do !== 'map-group') return applyGroupByWalk(session, tree, step, REQUESTED_METHOD_REASON, held)
   const isRequested = tree.request.ownership === 'idmap'
   try {
-    const from = await mapVolume(session, tree, step, held)
-    const isPlain = from !== step.to && hasPlainRoot(session, tree.handle)
-    const why = `${isRequested ? REQUESTED_METHOD_REASON : 'the file system maps groups'}${isPlain ? NEW_FILES_REASON : ''}`
+    const from = await mapVolumeGroup(session, tree, step, held)
+    const isPlain = from !== step.to && isRootWithoutSetGid(session, tree.handle)
+    const why = `${isRequested ? REQUESTED_METHOD_REASON : 'the file system maps groups'}${isPlain ? NEW_FILES_GROUP_REASON : ''}`
     return { by: 'idmap', from, why, ...(isPlain && { hasPlainRoot: true }) }
   } catch (error) {
-    if (!(error instanceof Unmappable) || isRequested) throw error
+    if (!(error instanceof UnmappableVolume) || isRequested) throw error
     const { why } = error
     const { otherwise } = step
     if (otherwise === 'refuse') {
@@ -47,14 +47,14 @@ export async function applyGroupStep(
     }
     // Some volumes turn out to be unmappable only after the tree was mapped.
     await tree.makeAnew()
-    return otherwise === 'nothing' ? { by: 'none', why } : applyByWalk(session, tree, otherwise, why, held)
+    return otherwise === 'nothing' ? { by: 'none', why } : applyGroupByWalk(session, tree, otherwise, why, held)
   }
 }
 
-async function applyByWalk(
+async function applyGroupByWalk(
   session: Session,
   tree: DetachedTree,
-  step: WalkStep,
+  step: GroupWalkStep,
   why: string,
   held: DisposableStack,
 ): Promise<AppliedGroup> {
@@ -95,9 +95,14 @@ function applyGroupToRoot({ host: { inodes } }: Session, { handle }: DetachedTre
  * Makes the tree show its volume's group as another. The group on disk must not change from now on. Until the mount is
  * attached, the held reservation shows other calls that the volume is in use.
  * @returns the group on disk
- * @throws {Unmappable} if this file system or this kernel cannot do it
+ * @throws {UnmappableVolume} if this file system or this kernel cannot do it
  */
-async function mapVolume(session: Session, tree: DetachedTree, step: MapStep, held: DisposableStack): Promise<number> {
+async function mapVolumeGroup(
+  session: Session,
+  tree: DetachedTree,
+  step: MapGroupStep,
+  held: DisposableStack,
+): Promise<number> {
   const { inodes } = session.host
   const { source, request } = tree
   const { pod, directory } = request
@@ -111,17 +116,17 @@ async function mapVolume(session: Session, tree: DetachedTree, step: MapStep, he
       // Mapped pods may have different groups, so only a call that works on the volume conflicts.
       reserved.use(await reserveVolume(session, reservation, directory, () => {}))
       refuseRenamedVolume(session, volume, tree.handle, source ?? '')
-      if (!hasVolumeUniformGroup(session, volume)) throw new Unmappable(SEVERAL_GROUPS)
+      if (!hasVolumeUniformGroup(session, volume)) throw new UnmappableVolume(SEVERAL_GROUPS_REASON)
     }
     // The walk that this call waited for may have changed the group.
     if (step.from === undefined && inodes.stat(tree.handle).gid !== group) continue
     if (group !== step.to) {
       const { handle, clonedFrom } = tree
-      mapIds(session, handle, clonedFrom, createGroupSwapMap(group, step.to), request.fsType)
+      applyIdMap(session, handle, clonedFrom, createGroupSwapMap(group, step.to), request.fsType)
       // Checked after the map, because a rule that permits the group is useless where the kernel cannot map.
       refuseSystemGroup(session, { tree: handle, clonedFrom }, group, [request])
-      if (volume === undefined) setBit(session, handle)
-      else if (request.rootSetGid) await setRootBit(session, { volume, source: source ?? '', pod }, handle)
+      if (volume === undefined) setDirectorySetGid(session, handle)
+      else if (request.rootSetGid) await setRootSetGid(session, { volume, source: source ?? '', pod }, handle)
     }
     held.use(reserved.move())
     return group
@@ -129,4 +134,4 @@ async function mapVolume(session: Session, tree: DetachedTree, step: MapStep, he
 }
 
 /** Root has group 0, so its new files get the volume's group only by set-gid bits. */
-const NEW_FILES_REASON = `; its root has no set-gid bit, so what root creates there does not get the group: ${SET_ROOT_BIT}`
+const NEW_FILES_GROUP_REASON = `; its root has no set-gid bit, so what root creates there does not get the group: ${SET_GID_REMEDY}`

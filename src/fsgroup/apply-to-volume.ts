@@ -19,18 +19,18 @@ import {
   volumeRecords,
 } from '../state/volume-record.ts'
 import {
-  describeHolder,
-  findOtherUsers,
-  listHolders,
-  type OtherUsers,
+  describeVolumeUser,
+  findOtherVolumeUsers,
+  listVolumeUsers,
+  type OtherVolumeUsers,
   readGroupOnDisk,
   reserveVolume,
 } from './holders.ts'
-import { removeUnusedRootBit } from './root-bit.ts'
+import { removeUnusedRootSetGid } from './root-bit.ts'
 import { walkVolume } from './walk-volume.ts'
 
 /** A volume to which a group is applied, and the mount that needs it. */
-export interface GroupTarget {
+export interface FsGroupTarget {
   volume: string
   source: string
   /** Path that a pod requested, if it is a part of a source. */
@@ -48,7 +48,7 @@ export interface GroupTarget {
 }
 
 /** @property report of the walk; undefined if the root had the group already */
-interface AppliedVolume {
+interface AppliedVolumeGroup {
   lock: DisposableStack
   report: WalkReport | undefined
   skipped: SkippedInodes | undefined
@@ -64,44 +64,48 @@ export async function applyGroupToVolume(
   session: Session,
   tree: Handle,
   fsGroup: FsGroupRequest,
-  target: GroupTarget,
-): Promise<AppliedVolume> {
+  target: FsGroupTarget,
+): Promise<AppliedVolumeGroup> {
   const { volume, source, requestedPath: asked, location, pod, directory, setsBaseline } = target
   const { groupId: group, access } = fsGroup
   const { inodes } = session.host
   const { device } = inodes.statMountPoint(tree)
   const reservation = { volume, source, location, group, pod, directory }
   using held = await reserveVolume(session, reservation, directory, (others) =>
-    refuseConflict(session, others, group, target, device),
+    refuseGroupConflict(session, others, group, target, device),
   )
   refuseRenamedVolume(session, volume, tree, source)
   const disk = resolveDiskToRecord(session, volume, tree)
-  await removeUnusedRootBit(session, volume, source, tree)
+  await removeUnusedRootSetGid(session, volume, source, tree)
   const record = volumeRecords.readUnlessDamaged(session, volume)
   const restorePending = target.restoreOnUnmount || (record?.restorePending ?? false)
-  if (!needsWalk(session, tree, fsGroup, volume)) {
+  if (!needsGroupWalk(session, tree, fsGroup, volume)) {
     session.note({ ownership: 'the root has the group already: not walked' })
     // A user who changed the root back may have changed the rest back too.
     const hasRoot = record?.changedSince?.hasRoot ?? false
     if (record && (record.restorePending !== restorePending || hasRoot || setsBaseline)) {
       const changedSince = hasRoot ? undefined : record.changedSince
-      const baseline = setsBaseline ? setBaseline(session, record) : record.baseline
+      const baseline = setsBaseline ? setRestoreBaseline(session, record) : record.baseline
       volumeRecords.write(session, { ...record, restorePending, changedSince, baseline })
     }
     return { lock: held.move(), report: undefined, skipped: record?.skipped }
   }
   if (inodes.isReadOnly(tree)) {
     const reason = `source ${quoteValue(source)} is on a read-only mount or file system of the node`
-    throw Refusal.of('source-read-only', `${reason}, so its files cannot be given group ${group}`, READ_ONLY_REMEDY)
+    throw Refusal.of(
+      'source-read-only',
+      `${reason}, so its files cannot be given group ${group}`,
+      READ_ONLY_VOLUME_REMEDY,
+    )
   }
   // An operator's call reports what it could not change, and an existing mount stays.
   const isNewMount = directory !== undefined && !fsGroup.isForced && !target.isMounted
   // The same walk would skip the root again, if it is the same root.
   const isSame = record?.group === group && record.groupAccess === access && !isTextVolumeId(volume)
   if (isNewMount && isSame && record.changedSince?.hasRoot)
-    refuseUnusable(session, tree, fsGroup, target, record.skipped)
+    refuseUnusableRoot(session, tree, fsGroup, target, record.skipped)
   // The walk would change all other inodes first.
-  if (isNewMount) refuseImmutable(source, inodes.stat(tree), fsGroup)
+  if (isNewMount) refuseImmutableRoot(source, inodes.stat(tree), fsGroup)
   const isRecorded = volumeRecords.has(session, volume)
   if (isRecorded && record === undefined) {
     const loss = 'the volume is walked again, and a pending restore is lost'
@@ -115,7 +119,7 @@ export async function applyGroupToVolume(
     { do: 'apply', fsGroup },
     () => volumeRecords.write(session, { ...base, complete: false }),
   )
-  const next = setsBaseline ? { ...base, baseline: setBaseline(session, base) } : base
+  const next = setsBaseline ? { ...base, baseline: setRestoreBaseline(session, base) } : base
   // A directory that was moved meanwhile may have escaped the walk, so the next mount walks again.
   const isComplete = isEveryDirectoryEntered(report)
   const changed = report.left['changed since by its user']
@@ -123,13 +127,13 @@ export async function applyGroupToVolume(
   const skipped = countSkippedByReason(report)
   const hasEnded = isComplete ? undefined : true
   volumeRecords.write(session, { ...next, changedSince, skipped, complete: isComplete, hasEnded })
-  if (isNewMount && changedSince?.hasRoot) refuseUnusable(session, tree, fsGroup, target, skipped)
-  else if (isNewMount) refuseOtherGroup(source, inodes.stat(tree), group, report.root)
+  if (isNewMount && changedSince?.hasRoot) refuseUnusableRoot(session, tree, fsGroup, target, skipped)
+  else if (isNewMount) refuseRootWithOtherGroup(source, inodes.stat(tree), group, report.root)
   return { lock: held.move(), report, skipped }
 }
 
 /** Makes the current state of the inodes the one that restoreOnUnmount returns to. @returns the recorded baseline */
-function setBaseline(
+function setRestoreBaseline(
   session: Session,
   { volume, group, groupAccess }: Omit<VolumeRecord, 'complete'>,
 ): VolumeRecord['baseline'] {
@@ -138,11 +142,11 @@ function setBaseline(
   return { group, groupAccess }
 }
 
-const READ_ONLY_REMEDY =
+const READ_ONLY_VOLUME_REMEDY =
   'make it writable on the node, or use ownership "idmap", which changes nothing, or readOnly with files that have the group already'
 
 /** Returns false if the policy checks only the root, the root is as after a walk, and no walk was interrupted. */
-export function needsWalk(session: Session, tree: Handle, fsGroup: FsGroupRequest, volume: string): boolean {
+export function needsGroupWalk(session: Session, tree: Handle, fsGroup: FsGroupRequest, volume: string): boolean {
   const { groupId, access, changePolicy, isForced } = fsGroup
   if (changePolicy === 'Always' || isForced) return true
   const record = volumeRecords.readUnlessDamaged(session, volume)
@@ -154,15 +158,15 @@ export function needsWalk(session: Session, tree: Handle, fsGroup: FsGroupReques
 }
 
 /** @throws {Refusal} that names the conflicting mount, which exists or is being made */
-export function refuseOtherUsers(session: Session, group: number, target: GroupTarget, device: number): void {
-  refuseConflict(session, findOtherUsers(session, target, target.directory), group, target, device)
+export function refuseOtherVolumeUsers(session: Session, group: number, target: FsGroupTarget, device: number): void {
+  refuseGroupConflict(session, findOtherVolumeUsers(session, target, target.directory), group, target, device)
 }
 
-function refuseConflict(
+function refuseGroupConflict(
   session: Session,
-  others: OtherUsers,
+  others: OtherVolumeUsers,
   group: number,
-  { volume, source, pod }: GroupTarget,
+  { volume, source, pod }: FsGroupTarget,
   device: number,
 ): void {
   // A mount that was never completed has no recorded device.
@@ -184,52 +188,52 @@ function refuseConflict(
       'delete that pod ("modekeep status" on the node names its directory), then this one is mounted',
     )
   }
-  const other = listHolders(others).find((holder) => ![undefined, group].includes(readGroupOnDisk(holder)))
+  const other = listVolumeUsers(others).find((holder) => ![undefined, group].includes(readGroupOnDisk(holder)))
   if (other === undefined) return
   session.note({ heldBy: { pod: other.pod, source: other.source, directory: other.directory } })
   throw Refusal.of(
     'group-conflict',
-    `the volume belongs to group ${readGroupOnDisk(other)} while ${describeHolder(pod, other)}, so group ${group} cannot have it`,
+    `the volume belongs to group ${readGroupOnDisk(other)} while ${describeVolumeUser(pod, other)}, so group ${group} cannot have it`,
     'use ownership "idmap", give both pods the same fsGroup, or wait until that pod is gone',
   )
 }
 
-function refuseImmutable(source: string, root: Stat, fsGroup: FsGroupRequest): void {
+function refuseImmutableRoot(source: string, root: Stat, fsGroup: FsGroupRequest): void {
   if (root.immutable && !hasRequestedOwnership(root, fsGroup))
-    throw createRootRefusal(source, root, fsGroup.groupId, 'it is immutable or append-only')
+    throw createRootGroupRefusal(source, root, fsGroup.groupId, 'it is immutable or append-only')
 }
 
 /** Checks the root after a walk. @param reason of the walk for not changing it */
-function refuseOtherGroup(source: string, root: Stat, group: number, reason: string | undefined): void {
+function refuseRootWithOtherGroup(source: string, root: Stat, group: number, reason: string | undefined): void {
   if (root.gid === group && reason === undefined) return
-  throw createRootRefusal(source, root, group, reason ?? 'its file system ignores the change')
+  throw createRootGroupRefusal(source, root, group, reason ?? 'its file system ignores the change')
 }
 
-const createRootRefusal = (source: string, { gid }: Stat, group: number, reason: string) =>
+const createRootGroupRefusal = (source: string, { gid }: Stat, group: number, reason: string) =>
   Refusal.of(
     'group-not-applied',
     `group ${group} cannot be applied to the root of ${source}, which has group ${gid}: ${reason}`,
     'remove the cause ("chattr -i -a" where lsattr -d shows one of these attributes, room in the quota, "no_root_squash" of an NFS export), or use ownership "idmap" or "none"',
   )
 
-const READ_WRITE_SEARCH = 0o7
+const READ_WRITE_SEARCH_MODE = 0o7
 
 /**
  * Checks a root that was changed since modekeep applied the group to it. The walk skips it, and its owner's decision is
  * accepted where the pod's group can still use the volume.
  * @throws {Refusal} if the group cannot read, write and search the root
  */
-function refuseUnusable(
+function refuseUnusableRoot(
   { host: { inodes } }: Session,
   tree: Handle,
   { groupId: group, access: groupAccess }: FsGroupRequest,
-  { volume, source }: GroupTarget,
+  { volume, source }: FsGroupTarget,
   skipped: SkippedInodes | undefined,
 ): void {
   const root = inodes.stat(tree)
-  if (isPrivateToOwner(root, group)) return
+  if (isRootPrivateToOwner(root, group)) return
   const bits = computeGroupBits(root, readAcl(inodes, tree), group)
-  if ((bits & READ_WRITE_SEARCH) === READ_WRITE_SEARCH) return
+  if ((bits & READ_WRITE_SEARCH_MODE) === READ_WRITE_SEARCH_MODE) return
   const counts = skipped === undefined ? '' : ` (${formatSkippedByReason(group, skipped)})`
   const mode = (root.mode & 0o7777).toString(8).padStart(4, '0')
   throw Refusal.of(
@@ -241,6 +245,6 @@ function refuseUnusable(
 }
 
 /** Returns whether a pod's user made the root private, as a database server does with its data directory: 0700. */
-function isPrivateToOwner({ uid, gid, mode }: Stat, group: number): boolean {
+function isRootPrivateToOwner({ uid, gid, mode }: Stat, group: number): boolean {
   return uid !== 0 && gid === group && (mode & 0o777) === 0o700
 }

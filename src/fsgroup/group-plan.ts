@@ -5,25 +5,25 @@ import type { SourceView } from '../volume/detached-tree.ts'
 import type { VolumeKind } from '../volume/kind/kind.ts'
 
 /** Shows the group on disk (undefined: the root's) as another. `otherwise` replaces a map that is not possible. */
-export interface MapStep {
+export interface MapGroupStep {
   do: 'map-group'
   from: number | undefined
   to: number
   /** Empty if the volume ends with its mount; undefined if only the mount shows it. */
   volume: string | undefined
-  otherwise: WalkStep | 'nothing' | 'refuse'
+  otherwise: GroupWalkStep | 'nothing' | 'refuse'
 }
 
 /** Applies a group by changing inodes: only the root if the volume ends with its mount. */
-export type WalkStep =
+export type GroupWalkStep =
   | { do: 'own-root'; fsGroup: FsGroupRequest }
   /** @property isMounted a mount of the pod exists already, and stays where the group cannot be applied to the root */
   | { do: 'own-volume'; fsGroup: FsGroupRequest; volume: string | undefined; isMounted?: boolean }
 
-export type KindFacts = Pick<VolumeKind, 'persistent' | 'walk' | 'groupOptions' | 'hasDaemon'>
+export type VolumeKindFacts = Pick<VolumeKind, 'persistent' | 'walk' | 'groupOptions' | 'hasDaemon'>
 
 export interface GroupPlan {
-  steps: (WalkStep | MapStep)[]
+  steps: (GroupWalkStep | MapGroupStep)[]
   /** Group that mount options of the kind apply. */
   byOption?: number
   /** Reason why the requested group is not applied. */
@@ -38,7 +38,7 @@ export interface GroupPlan {
 export function planGroup(
   request: MountRequest,
   source: SourceView | undefined,
-  kind: KindFacts,
+  kind: VolumeKindFacts,
   isMappedByRuntime = false,
 ): GroupPlan {
   const { ownership, fsGroup } = request
@@ -46,13 +46,13 @@ export function planGroup(
   if (fsGroup.groupId === undefined)
     return ownership === 'auto' ? { steps: [] } : { steps: [], withheld: formatMissingGroup(ownership) }
   if (ownership === 'auto' && kind.groupOptions) return { steps: [], byOption: fsGroup.groupId }
-  const walk = planWalk(request, source, fsGroup, kind)
+  const walk = planGroupWalk(request, source, fsGroup, kind)
   // Permission bits are on disk, and a map adds none.
   const needsBits = ownership === 'auto' && fsGroup.access === 'grant' && walk.steps.length > 0
   if (ownership === 'walk' || needsBits) return walk
   // Processes that run as root have group 0, with all the access that it gives.
   if (fsGroup.groupId === 0) return { steps: [] }
-  if (isMappedByRuntime) return ownership === 'auto' ? walk : { steps: [], refusal: MAPPED_TWICE }
+  if (isMappedByRuntime) return ownership === 'auto' ? walk : { steps: [], refusal: MAPPED_TWICE_FAULT }
   const instead = walk.steps[0] ?? (request.readOnly ? 'nothing' : 'refuse')
   const otherwise = ownership === 'auto' ? instead : 'refuse'
   return {
@@ -63,7 +63,7 @@ export function planGroup(
 const formatMissingGroup = (ownership: string) =>
   `option "ownership" is "${ownership}", but the pod has no fsGroup, so no group is applied: set securityContext.fsGroup of the pod`
 
-const MAPPED_TWICE = createOptionFault(
+const MAPPED_TWICE_FAULT = createOptionFault(
   'user-namespace',
   'ownership',
   'is "idmap", but the pod has a user namespace (hostUsers: false), and no container of it can start with a mapped mount',
@@ -73,19 +73,19 @@ const MAPPED_TWICE = createOptionFault(
 const createOwnershipFault = (reason: string, remedy: string) =>
   createOptionFault('option-contradiction', 'ownership', reason, remedy)
 
-type WalkPlan = Pick<GroupPlan, 'withheld' | 'refusal'> & { steps: WalkStep[] }
+type GroupWalkPlan = Pick<GroupPlan, 'withheld' | 'refusal'> & { steps: GroupWalkStep[] }
 
-const READ_ONLY =
+const READ_ONLY_VOLUME_REASON =
   'the volume is read-only, so no inode of it is changed, and its files have the groups that they had: ownership "idmap" shows them with the group of the pod'
 
-function planWalk(
+function planGroupWalk(
   { readOnly, fsType }: MountRequest,
   source: SourceView | undefined,
   fsGroup: FsGroupRequest,
-  kind: KindFacts,
-): WalkPlan {
+  kind: VolumeKindFacts,
+): GroupWalkPlan {
   // No process changes a read-only volume.
-  if (readOnly) return { steps: [], withheld: READ_ONLY }
+  if (readOnly) return { steps: [], withheld: READ_ONLY_VOLUME_REASON }
   if (kind.walk !== true) {
     const alternative = kind.groupOptions ? '"auto", which gives the group by mount options' : '"none", or "idmap"'
     return {

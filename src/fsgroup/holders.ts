@@ -27,18 +27,24 @@ import {
 } from '../state/process-records.ts'
 import { locateVolumeRecords } from '../state/record-directories.ts'
 import { type Session, warnOnFailure } from '../state/session.ts'
-import { createExportFinder, mayOverlap, overlap, refuseManyAbandonedWalkers, type VolumeExtent } from './conflicts.ts'
+import {
+  areVolumesOverlapping,
+  createNfsExportFinder,
+  mayLocationsOverlap,
+  refuseManyAbandonedWalkers,
+  type VolumeExtent,
+} from './conflicts.ts'
 
-export type VolumeHolder = MountRecord | ContainerGroupHolder | Reservation
+export type VolumeUser = MountRecord | ContainerGroupHolder | Reservation
 
-export interface OtherUsers {
+export interface OtherVolumeUsers {
   /** Location of the volume itself, if the mount table shows it. */
   location: TreeLocation | undefined
   mounts: MountRecord[]
   /** Containers that see it through a mapped clone. */
   containers: ContainerGroupHolder[]
   /** Mounts of modekeep whose records are lost. */
-  lost: LostMount[]
+  lost: MountWithUnknownGroup[]
   /**
    * Calls at work on a part of it or on a tree that contains it. Calls on the volume itself are excluded by its lock.
    */
@@ -46,7 +52,7 @@ export interface OtherUsers {
 }
 
 /** A mount whose pod relies on an unknown group. */
-interface LostMount {
+interface MountWithUnknownGroup {
   directory: string
   /** Group of its root on disk: applying that group takes nothing from the pod. Undefined: it is not visible. */
   group: number | undefined
@@ -58,15 +64,15 @@ interface LostMount {
  * @throws {Refusal} if the record of an existing mount, or the reservation of a call at work, cannot be read: its group
  * is unknown then
  */
-export function findOtherUsers(
+export function findOtherVolumeUsers(
   session: Session,
   { volume, source, location }: VolumeExtent,
   except: string | undefined,
-): OtherUsers {
+): OtherVolumeUsers {
   // Reservations are read before the mount table: a call releases its reservation once its mount is visible.
   const reserved = listReservations(session).filter((reservation) => reservation.volume !== volume)
   const rows = parseMountinfo(session.host.mounts.table())
-  const [findLocation, findExport] = [createLocationFinder(rows), createExportFinder(rows)]
+  const [findLocation, findExport] = [createLocationFinder(rows), createNfsExportFinder(rows)]
   const located = location ?? (source === undefined ? undefined : findLocation(source))
   const sought = { volume, source, location: located, exported: source === undefined ? undefined : findExport(source) }
   // Only records of existing mounts are read, because there may be any number of others.
@@ -78,73 +84,78 @@ export function findOtherUsers(
       // The mount's own row shows the current location of its root; the path of its source may not.
       const mountLocation = findLocation(directory)
       // The mount point is checked last, because that takes far longer than the comparison.
-      if (problem && mayOverlap(mountLocation, sought.location) && readMounted(session, directory) !== undefined)
+      if (
+        problem &&
+        mayLocationsOverlap(mountLocation, sought.location) &&
+        readMountedState(session, directory) !== undefined
+      )
         throw problem
       if (!record) return []
       const exported = (record.source === undefined ? undefined : findExport(record.source)) ?? findExport(directory)
-      return overlap({ ...record, location: mountLocation, exported }, sought) && isLiveMount(session, record)
+      return areVolumesOverlapping({ ...record, location: mountLocation, exported }, sought) &&
+        isRecordedMountLive(session, record)
         ? [record]
         : []
     }),
     containers: listContainerGroupHolders(session).filter(({ volume, source }) =>
-      overlap({ volume, source, location: findLocation(source), exported: findExport(source) }, sought),
+      areVolumesOverlapping({ volume, source, location: findLocation(source), exported: findExport(source) }, sought),
     ),
-    lost: findLostMounts(session, rows, except, (directory) =>
-      overlap({ location: findLocation(directory), exported: findExport(directory) }, sought),
+    lost: findMountsWithUnknownGroup(session, rows, except, (directory) =>
+      areVolumesOverlapping({ location: findLocation(directory), exported: findExport(directory) }, sought),
     ),
     reservations: reserved.flatMap(({ record, problem }) => {
       if (problem) throw problem
       const exported = record?.source === undefined ? undefined : findExport(record.source)
-      return record && overlap({ ...record, exported }, sought) ? [record] : []
+      return record && areVolumesOverlapping({ ...record, exported }, sought) ? [record] : []
     }),
   }
 }
 
 /** @param showsVolume returns whether a mount shows the volume, a part of it, or a tree that contains it */
-function findLostMounts(
+function findMountsWithUnknownGroup(
   session: Session,
   rows: readonly MountRow[],
   except: string | undefined,
   showsVolume: (directory: string) => boolean,
-): LostMount[] {
+): MountWithUnknownGroup[] {
   const excluded = except === undefined ? undefined : parsePodVolume(except)
   const matters = (directory: string) => parsePodVolume(directory) !== excluded && showsVolume(directory)
   const mapped = new Set(rows.flatMap(({ mountPoint, options }) => (options.includes('idmapped') ? [mountPoint] : [])))
   return listUnrecordedMounts(session, rows, matters).flatMap((directory) => {
-    const mountedId = readMountedId(session, directory)
+    const mountedId = readDirectoryMountId(session, directory)
     // A mount that was unmounted since the table was read has no record either.
     const isOver = mountedId === undefined || hasMountRecord(session, directory)
-    if (isOver || readMountedId(session, directory) !== mountedId) return []
-    return [{ directory, group: mapped.has(directory) ? undefined : readRootGroup(session, directory) }]
+    if (isOver || readDirectoryMountId(session, directory) !== mountedId) return []
+    return [{ directory, group: mapped.has(directory) ? undefined : readRootGroupId(session, directory) }]
   })
 }
 
-function readMountedId(session: Session, directory: string): string | undefined {
-  const mounted = readMounted(session, directory)
+function readDirectoryMountId(session: Session, directory: string): string | undefined {
+  const mounted = readMountedState(session, directory)
   return typeof mounted === 'object' ? String(mounted.mountId) : mounted
 }
 
-function readRootGroup({ host }: Session, directory: string): number | undefined {
+function readRootGroupId({ host }: Session, directory: string): number | undefined {
   using point = openMountPoint(host, directory)
   const stat = point && statMountPointUnsynced(host, point)
   return typeof stat === 'object' ? stat.gid : undefined
 }
 
 /** Lists the holders of a volume: existing mounts, containers, and mounts that are being made. */
-export function listHolders({ mounts, containers, reservations }: OtherUsers): VolumeHolder[] {
+export function listVolumeUsers({ mounts, containers, reservations }: OtherVolumeUsers): VolumeUser[] {
   return [...mounts, ...containers, ...reservations.filter(({ directory }) => directory !== undefined)]
 }
 
 /** Returns whether the mount of a record exists, in this boot. */
-export function isLiveMount(session: Session, record: MountRecord): boolean {
+export function isRecordedMountLive(session: Session, record: MountRecord): boolean {
   const boot = session.host.bootId()
-  const mounted = readMounted(session, record.directory)
+  const mounted = readMountedState(session, record.directory)
   if (mounted === 'broken') return record.mounted !== undefined && record.boot === boot
   return mounted === 'unknown' || isRecordedMount(record, { mounted, boot })
 }
 
 /** Returns 'unknown' if the mount point cannot be checked, which counts as mounted. */
-function readMounted({ host }: Session, directory: string): MountPointState['mounted'] | 'unknown' {
+function readMountedState({ host }: Session, directory: string): MountPointState['mounted'] | 'unknown' {
   using point = openMountPoint(host, directory)
   try {
     return point && resolveMountPointState(host, point, statMountPointUnsynced(host, point)).mounted
@@ -167,7 +178,7 @@ export async function reserveVolume(
   session: Session,
   reservation: Reservation,
   except: string | undefined,
-  refuse: (others: OtherUsers) => void,
+  refuse: (others: OtherVolumeUsers) => void,
 ): Promise<DisposableStack> {
   using held = new DisposableStack()
   held.use(await acquireRecordLock(session, locateVolumeRecords(session, reservation.volume)))
@@ -190,7 +201,7 @@ export async function reserveVolume(
   async function reserveUnlessBusy(): Promise<Reservation | undefined> {
     using _ = await acquireNodeLock(session, 'reservations')
     warnOnFailure(session, 'could not remove a reservation', () => removeStaleReservations(session))
-    const others = findOtherUsers(session, reservation, except)
+    const others = findOtherVolumeUsers(session, reservation, except)
     refuse(others)
     // An unmount does not fail because of this limit: its restore stays pending. A restore by hand has no pod.
     refuseManyAbandonedWalkers(session, reservation.pod)
@@ -201,14 +212,14 @@ export async function reserveVolume(
 }
 
 /** Returns the group that a mount applied to its volume, or that its map expects on disk; undefined if none. */
-export function readGroupOnDisk(holder: VolumeHolder): number | undefined {
+export function readGroupOnDisk(holder: VolumeUser): number | undefined {
   if (!('given' in holder)) return holder.group
   const { given } = holder
   return given.by === 'walk' ? given.group : given.by === 'idmap' ? given.from : undefined
 }
 
 /** Describes a holder for a pod's events, which must not disclose other namespaces. The log has all details. */
-export function describeHolder(reader: string | undefined, { pod, source, directory }: VolumeHolder): string {
+export function describeVolumeUser(reader: string | undefined, { pod, source, directory }: VolumeUser): string {
   const [readerNamespace, holderNamespace] = [reader, pod].map((name) => name?.split('/', 1)[0])
   if (readerNamespace !== undefined && readerNamespace !== holderNamespace)
     return 'a pod of another namespace uses it or a part of it'

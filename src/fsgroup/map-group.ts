@@ -6,7 +6,7 @@ import { findMountRow } from '../kernel/mount-table/mountinfo.ts'
 import type { Session } from '../state/session.ts'
 
 /** No mount of the volume can have an id map on this node, with any option. A walk can still apply the group. */
-export class Unmappable extends Refusal {
+export class UnmappableVolume extends Refusal {
   readonly why: string
 
   constructor(why: string, options?: ErrorOptions) {
@@ -19,15 +19,15 @@ export class Unmappable extends Refusal {
       ),
       options,
     )
-    this.name = 'Unmappable'
+    this.name = 'UnmappableVolume'
     this.why = why
   }
 }
 
-export const SEVERAL_GROUPS = 'a walk or a restore of it was not finished, so its files have several groups'
+export const SEVERAL_GROUPS_REASON = 'a walk or a restore of it was not finished, so its files have several groups'
 
 /** First Linux version that can mount each file system idmapped: mount_setattr(2). Types without one are missing. */
-const FIRST_LINUX_VERSION: Readonly<Record<string, string>> = {
+const FIRST_IDMAP_LINUX_VERSION: Readonly<Record<string, string>> = {
   vfat: '5.12',
   ext4: '5.12',
   xfs: '5.12',
@@ -44,17 +44,23 @@ const FIRST_LINUX_VERSION: Readonly<Record<string, string>> = {
 /**
  * Applies an id map to a detached tree.
  * @param source directory that the tree is a clone of, for messages; undefined: a new file system, of type `fsType`
- * @throws {Unmappable} if this volume, kernel or process cannot do it; the tree must not be attached then
+ * @throws {UnmappableVolume} if this volume, kernel or process cannot do it; the tree must not be attached then
  */
-export function mapIds({ host }: Session, tree: Handle, source: Handle | undefined, map: IdMap, fsType?: string): void {
+export function applyIdMap(
+  { host }: Session,
+  tree: Handle,
+  source: Handle | undefined,
+  map: IdMap,
+  fsType?: string,
+): void {
   const fault = describeIdMapFault(map)
-  if (fault !== undefined) throw new Unmappable(fault)
+  if (fault !== undefined) throw new UnmappableVolume(fault)
   const before = host.inodes.stat(tree)
   try {
     host.mounts.mapIds(tree, map)
   } catch (error) {
-    const why = error instanceof SystemError ? explainError(host, error, source, fsType) : undefined
-    throw why === undefined ? error : new Unmappable(why, { cause: error })
+    const why = error instanceof SystemError ? explainIdMapError(host, error, source, fsType) : undefined
+    throw why === undefined ? error : new UnmappableVolume(why, { cause: error })
   }
   // On a file system of another user namespace, the kernel applies the map to the ids on disk, not to the visible ones.
   // Files of a container's root would appear as files of the node's root.
@@ -62,20 +68,27 @@ export function mapIds({ host }: Session, tree: Handle, source: Handle | undefin
   const isAs = (ranges: readonly IdRange[], was: number, is: number) =>
     [undefined, is].includes(mapToShownId(ranges, was))
   if (isAs(map.uids, before.uid, after.uid) && isAs(map.gids, before.gid, after.gid)) return
-  throw new Unmappable('its file system belongs to another user namespace, so its owners on disk are not those seen')
+  throw new UnmappableVolume(
+    'its file system belongs to another user namespace, so its owners on disk are not those seen',
+  )
 }
 
-const IN_USER_NAMESPACE = 'modekeep itself runs in a user namespace on this node'
+const OWN_USER_NAMESPACE_REASON = 'modekeep itself runs in a user namespace on this node'
 
 /** Returns undefined if the error does not show a reason. */
-function explainError(host: Host, error: SystemError, source: Handle | undefined, fsType?: string): string | undefined {
+function explainIdMapError(
+  host: Host,
+  error: SystemError,
+  source: Handle | undefined,
+  fsType?: string,
+): string | undefined {
   const code = getErrno(error)
   if (error.syscall === 'mount_setattr') {
     if (code === 'ENOSYS') return "this node's kernel has no idmapped mounts, Linux 5.12 and newer have"
     const row = source === undefined ? undefined : findMountRow(host.mounts, source)
     if (code === 'EPERM')
-      return row?.options.includes('idmapped') ? 'its source is an idmapped mount already' : IN_USER_NAMESPACE
-    return code === 'EINVAL' ? explainFileSystem(row?.fsType ?? fsType) : undefined
+      return row?.options.includes('idmapped') ? 'its source is an idmapped mount already' : OWN_USER_NAMESPACE_REASON
+    return code === 'EINVAL' ? explainUnmappableFileSystem(row?.fsType ?? fsType) : undefined
   }
   switch (code) {
     case 'ENOSPC':
@@ -90,15 +103,16 @@ function explainError(host: Host, error: SystemError, source: Handle | undefined
     case 'EPERM':
       return error.syscall === 'clone'
         ? `modekeep may make no user namespace on this node (${error.message})`
-        : IN_USER_NAMESPACE
+        : OWN_USER_NAMESPACE_REASON
     default:
       return undefined
   }
 }
 
-function explainFileSystem(fsType = 'its file system'): string {
+function explainUnmappableFileSystem(fsType = 'its file system'): string {
   const cannot = `this node's kernel cannot mount ${fsType} idmapped`
-  if (FIRST_LINUX_VERSION[fsType] !== undefined) return `${cannot}, Linux ${FIRST_LINUX_VERSION[fsType]} and newer can`
+  if (FIRST_IDMAP_LINUX_VERSION[fsType] !== undefined)
+    return `${cannot}, Linux ${FIRST_IDMAP_LINUX_VERSION[fsType]} and newer can`
   if (!/^(fuse|virtiofs)/.test(fsType)) return cannot
   return `${cannot}: its daemon must ask for it, on Linux 6.12 or newer`
 }

@@ -21,7 +21,7 @@ import { openNodeSource, openNodeSourceBy } from '../volume/kind/source-path.ts'
 import { assertSourceResponsive, needsIsolatedMount } from '../volume/unresponsive-source.ts'
 import { refuseGivenUpCall } from '../worker/given-up.ts'
 import { runIsolatedWork } from '../worker/isolated.ts'
-import { listHolders, type OtherUsers, reserveVolume, type VolumeHolder } from './holders.ts'
+import { listVolumeUsers, type OtherVolumeUsers, reserveVolume, type VolumeUser } from './holders.ts'
 import { type WalkTarget, walkVolume } from './walk-volume.ts'
 
 /** Another mount of the volume exists or is being made, and its unmount will run the restore. */
@@ -51,12 +51,12 @@ export async function restoreVolume(session: Session, mount: MountRecord): Promi
       )
     return runIsolatedWork(session, { work: 'restore', about: mount, givenUp })
   }
-  const disk = await mountDiskAgain(session, volume, mount)
+  const disk = await mountDiskDetached(session, volume, mount)
   using _disk = deferHandleClose(host.inodes, disk)
   const location = disk === undefined ? undefined : resolveTreeLocation(host, disk)
   const device = disk && host.inodes.statMountPoint(disk).device
-  const refuse = (others: OtherUsers) => {
-    const [holder] = listHolders(others).filter((user) => !isCopyMount(user, device))
+  const refuse = (others: OtherVolumeUsers) => {
+    const [holder] = listVolumeUsers(others).filter((user) => !isDiskCopyMount(user, device))
     const other = holder ?? others.lost[0]
     if (other) throw new VolumeInUse(`pending until ${other.directory} is unmounted and the volume is unmounted again`)
   }
@@ -69,21 +69,23 @@ export async function restoreVolume(session: Session, mount: MountRecord): Promi
   )
   const record = lock && volumeRecords.read(session, volume)
   if (!record?.restorePending) return
-  const tree = disk ?? (await openTree(session, volume, source))
+  const tree = disk ?? (await openVolumeTree(session, volume, source))
   using _tree = deferHandleClose(host.inodes, disk === undefined ? tree : undefined)
   refuseOtherDisk(session, volume, tree)
   const isDisk = findVolumeKind(mount.request.fsType)?.root === 'file system'
-  await restoreTree(session, tree, { volume, source, isDisk }, record, { toBaseline: record.baseline !== undefined })
+  await restoreVolumeTree(session, tree, { volume, source, isDisk }, record, {
+    toBaseline: record.baseline !== undefined,
+  })
 }
 
 /** Returns whether a mount shows a copy of the restored disk: the same identity on another device. */
-function isCopyMount(holder: VolumeHolder, device: number | undefined): boolean {
+function isDiskCopyMount(holder: VolumeUser, device: number | undefined): boolean {
   if (device === undefined || !('mounted' in holder) || holder.mounted === undefined) return false
   return holder.mounted.device !== device
 }
 
 /** Runs a restore in a worker process, because a server may never respond. */
-export function restoreForCaller(session: Session, _: Handle, mount: MountRecord): Promise<void> {
+export function restoreVolumeForCaller(session: Session, _: Handle, mount: MountRecord): Promise<void> {
   return restoreVolume(session, mount)
 }
 
@@ -91,7 +93,7 @@ export function restoreForCaller(session: Session, _: Handle, mount: MountRecord
  * Mounts a disk again as a detached tree, because no directory of the node shows it, and no path is to lead to it.
  * @returns undefined if the source itself is the volume
  */
-async function mountDiskAgain(session: Session, volume: string, mount: MountRecord): Promise<Handle | undefined> {
+async function mountDiskDetached(session: Session, volume: string, mount: MountRecord): Promise<Handle | undefined> {
   const { host } = session
   const kind = findVolumeKind(mount.request.fsType)
   if (!kind || kind.root === 'source') return undefined
@@ -113,7 +115,7 @@ async function mountDiskAgain(session: Session, volume: string, mount: MountReco
 }
 
 /** Opens the source and checks its identity: a missing mount or a moved directory leaves another one at its path. */
-async function openTree(session: Session, volume: string, source: string): Promise<Handle> {
+async function openVolumeTree(session: Session, volume: string, source: string): Promise<Handle> {
   const { host, isolatesWalks } = session
   const opened = isolatesWalks
     ? openNodeSourceBy(createPathLookups(session), host, source)
@@ -135,7 +137,7 @@ async function openTree(session: Session, volume: string, source: string): Promi
  * @returns isDone: false if other inodes could not be restored; kept: number of inodes that stay as users changed them,
  * and recorded
  */
-export async function restoreTree(
+export async function restoreVolumeTree(
   session: Session,
   tree: Handle,
   about: Omit<WalkTarget, 'known'>,
@@ -164,7 +166,7 @@ export async function restoreTree(
   )
   const kept = report.left['changed since by its user']?.count ?? 0
   // The walk may have skipped inodes that were never recorded: without a record nothing is left to restore.
-  const isDone = Object.keys(report.left).every((reason) => FINAL_SKIP_REASONS.has(reason))
+  const isDone = Object.keys(report.left).every((reason) => FINAL_RESTORE_SKIP_REASONS.has(reason))
   if (isStillRecorded && !isDone) return { isDone: false, kept, report }
   if (toBaseline && unfinished?.baseline) {
     const { group, groupAccess } = unfinished.baseline
@@ -188,7 +190,7 @@ export async function restoreTree(
  * Reasons to skip an inode that another restore would not restore either. A subvolume has inodes of its own, and a
  * volume is restored through a clone without the mounts below it. So neither contains or hides a recorded inode.
  */
-const FINAL_SKIP_REASONS = new Set([
+const FINAL_RESTORE_SKIP_REASONS = new Set([
   'changed since by its user',
   'privileges not given back',
   'symlink',

@@ -10,24 +10,24 @@ import { listRootSetGidVolumes, type RootSetGidRecord, rootSetGidRecords } from 
 import { openNodeSource } from '../volume/kind/source-path.ts'
 import { createGivenUpRootChangeFault } from '../worker/given-up.ts'
 import { runIsolatedWork, UnresponsiveRefusal } from '../worker/isolated.ts'
-import { refuseManyAbandonedRoots } from './conflicts.ts'
-import { findOtherUsers } from './holders.ts'
+import { refuseManyAbandonedRootWorkers } from './conflicts.ts'
+import { findOtherVolumeUsers } from './holders.ts'
 
 /** Remedy in messages about a root without the set-gid bit. */
-export const SET_ROOT_BIT = 'set option "setGid" to "root", or run "chmod g+s" for it on the node'
+export const SET_GID_REMEDY = 'set option "setGid" to "root", or run "chmod g+s" for it on the node'
 
 /**
  * Returns whether files that root creates in a mapped mount get another group than the volume's, because the volume's
  * root has no set-gid bit.
  */
-export function hasPlainRoot({ host: { inodes } }: Session, root: Handle): boolean {
+export function isRootWithoutSetGid({ host: { inodes } }: Session, root: Handle): boolean {
   const stat = inodes.stat(root)
   return isDirectory(stat) && (stat.mode & SET_GID_MODE_BIT) === 0 && !inodes.isReadOnly(root)
 }
 
 /** Sets the set-gid bit of a directory whose volume ends with its pod, so that nothing is recorded. */
-export function setBit(session: Session, directory: Handle): void {
-  if (!hasPlainRoot(session, directory)) return
+export function setDirectorySetGid(session: Session, directory: Handle): void {
+  if (!isRootWithoutSetGid(session, directory)) return
   const { inodes } = session.host
   inodes.chmod(directory, (inodes.stat(directory).mode & CHMOD_MODE_BITS) | SET_GID_MODE_BIT)
 }
@@ -36,15 +36,15 @@ export function setBit(session: Session, directory: Handle): void {
  * Sets the set-gid bit of a volume's root, and records that durably before. Does nothing on a read-only mount, or if
  * the root has the bit. Call it under the volume's lock.
  */
-export async function setRootBit(session: Session, record: RootSetGidRecord, root: Handle): Promise<void> {
-  if (!hasPlainRoot(session, root)) return
+export async function setRootSetGid(session: Session, record: RootSetGidRecord, root: Handle): Promise<void> {
+  if (!isRootWithoutSetGid(session, root)) return
   rootSetGidRecords.write(session, record)
   using _ = session.isAlive && (await acquireWalkerLock(session, record.volume))
-  setBit(session, root)
+  setDirectorySetGid(session, root)
 }
 
 /** @property isSweep gives up while another call has the volume's lock */
-interface RootBitSource {
+interface RootSetGidSource {
   /** The mount directory that is being unmounted. */
   except?: string
   /** The root of what was mounted there; undefined: the volume is found by its source. */
@@ -57,18 +57,18 @@ interface RootBitSource {
  * bit that cannot be removed now stays recorded, until the volume's next mapped mount ends or gc runs.
  * @returns whether a process that waits for the root was given up
  */
-export async function restoreRootBit(
+export async function restoreRootSetGid(
   session: Session,
   volume: string,
-  { except, mounted, isSweep = false }: RootBitSource = {},
+  { except, mounted, isSweep = false }: RootSetGidSource = {},
 ): Promise<boolean> {
   if (!rootSetGidRecords.has(session, volume)) return false
   try {
     const place = locateVolumeRecords(session, volume)
     using lock = isSweep ? tryAcquireRecordLock(session, place) : await acquireRecordLock(session, place)
     const record = lock && rootSetGidRecords.read(session, volume)
-    if (record === undefined || isMapped(session, volume, record.source, except)) return false
-    await removeRecordedBit(session, record, mounted, isSweep)
+    if (record === undefined || isVolumeMapped(session, volume, record.source, except)) return false
+    await removeRecordedSetGid(session, record, mounted, isSweep)
     rootSetGidRecords.remove(session, volume)
     return false
   } catch (error) {
@@ -83,9 +83,9 @@ export async function restoreRootBit(
 }
 
 /** Removes the bits that crashed calls and deleted pods left behind. */
-export async function restoreRootBits(session: Session): Promise<void> {
+export async function restoreLeftoverRootSetGid(session: Session): Promise<void> {
   for (const volume of listRootSetGidVolumes(session)) {
-    const isGivenUp = await restoreRootBit(session, volume, { isSweep: true })
+    const isGivenUp = await restoreRootSetGid(session, volume, { isSweep: true })
     // Each further one takes a moment, for which the unmount of another pod would wait.
     if (isGivenUp && !session.isolatesWalks) return
   }
@@ -95,82 +95,92 @@ export async function restoreRootBits(session: Session): Promise<void> {
  * Removes a bit that an earlier boot has left, so that a walk does not record it as the volume's own. Call it under the
  * volume's lock.
  */
-export async function removeUnusedRootBit(
+export async function removeUnusedRootSetGid(
   session: Session,
   volume: string,
   source: string,
   root: Handle,
 ): Promise<void> {
-  if (!rootSetGidRecords.has(session, volume) || isMapped(session, volume, source, undefined)) return
-  if (session.isolatesWalks) await removeBitIsolated(session, { volume, source }, root)
+  if (!rootSetGidRecords.has(session, volume) || isVolumeMapped(session, volume, source, undefined)) return
+  if (session.isolatesWalks) await removeSetGidIsolated(session, { volume, source }, root)
   else {
     using _ = session.isAlive && (await acquireWalkerLock(session, volume))
-    removeBit(session, root)
+    removeSetGidOfRoot(session, root)
   }
   rootSetGidRecords.remove(session, volume)
 }
 
 /** Returns whether a mount or a clone that relies on the bit exists or is being made, also of a part of the volume. */
-function isMapped(session: Session, volume: string, source: string, except: string | undefined): boolean {
-  const { mounts, containers, reservations } = findOtherUsers(session, { volume, source }, except)
+function isVolumeMapped(session: Session, volume: string, source: string, except: string | undefined): boolean {
+  const { mounts, containers, reservations } = findOtherVolumeUsers(session, { volume, source }, except)
   return containers.length > 0 || reservations.length > 0 || mounts.some(({ given }) => given.by !== 'none')
 }
 
 /** Removes the bit of a volume's root: of the mounted root if it is the volume's, or else of the recorded source. */
-async function removeRecordedBit(
+async function removeRecordedSetGid(
   session: Session,
   record: RootSetGidRecord,
   mounted: Handle | undefined,
   isSweep: boolean,
 ): Promise<void> {
-  if (mounted !== undefined && isRoot(session, record, mounted)) return removeBitAt(session, record, mounted, isSweep)
+  if (mounted !== undefined && isRecordedVolumeRoot(session, record, mounted))
+    return removeSetGidAtRoot(session, record, mounted, isSweep)
   const { host } = session
   // An unmount does not wait for the lookup of another pod's volume, whose path a process of that pod can keep locked.
   const isQuick = isSweep && !session.isolatesWalks
-  if (!isQuick && mustUseWorker(session)) return removeBitIsolated(session, record, undefined)
+  if (!isQuick && mustChangeRootInWorker(session)) return removeSetGidIsolated(session, record, undefined)
   const inodes = isQuick ? openOnlyCached(host.inodes) : host.inodes
-  using root = openRoot({ ...session, host: { ...host, inodes } }, record)
-  await removeBitAt(session, record, root.handle, isSweep)
+  using root = openRecordedRootSource({ ...session, host: { ...host, inodes } }, record)
+  await removeSetGidAtRoot(session, record, root.handle, isSweep)
 }
 
-async function removeBitAt(session: Session, record: RootSetGidRecord, root: Handle, isSweep: boolean): Promise<void> {
-  if (isSweep || mustUseWorker(session)) await removeBitIsolated(session, record, root)
-  else removeBit(session, root)
+async function removeSetGidAtRoot(
+  session: Session,
+  record: RootSetGidRecord,
+  root: Handle,
+  isSweep: boolean,
+): Promise<void> {
+  if (isSweep || mustChangeRootInWorker(session)) await removeSetGidIsolated(session, record, root)
+  else removeSetGidOfRoot(session, root)
 }
 
 /** Returns whether a worker process accesses the volume, because this one must not wait, or is killed if it does. */
-function mustUseWorker({ isolatesWalks, mayHang, isAlive }: Session): boolean {
+function mustChangeRootInWorker({ isolatesWalks, mayHang, isAlive }: Session): boolean {
   return isolatesWalks === true || mayHang === true || isAlive !== undefined
 }
 
-function isRoot(session: Session, { volume }: RootSetGidRecord, handle: Handle): boolean {
+function isRecordedVolumeRoot(session: Session, { volume }: RootSetGidRecord, handle: Handle): boolean {
   return resolveVolumeIdentity(session, handle, session.host.inodes.stat(handle)) === volume
 }
 
-function openRoot(session: Session, record: RootSetGidRecord): Disposable & { handle: Handle } {
+function openRecordedRootSource(session: Session, record: RootSetGidRecord): Disposable & { handle: Handle } {
   const { inodes } = session.host
   const { handle } = openNodeSource(session.host, record.source)
   const root = { handle, [Symbol.dispose]: () => inodes.close(handle) }
-  if (isRoot(session, record, handle)) return root
+  if (isRecordedVolumeRoot(session, record, handle)) return root
   root[Symbol.dispose]()
   throw Refusal.of('set-gid', `its source ${record.source} is another directory now`, 'put the volume back there')
 }
 
-const ROOT_PATIENCE_MS = 1000
+const ROOT_CHANGE_TIMEOUT_MS = 1000
 
 /**
  * Changes the root in a worker process, because a process of a pod can keep the root or a directory of its path locked.
  * While the worker waits, it holds the volume's walker lock, so that no further one is started.
  * @param root undefined: the worker opens the source
  */
-async function removeBitIsolated(session: Session, record: RootSetGidRecord, root: Handle | undefined): Promise<void> {
+async function removeSetGidIsolated(
+  session: Session,
+  record: RootSetGidRecord,
+  root: Handle | undefined,
+): Promise<void> {
   const { inodes } = session.host
   if (root !== undefined && (inodes.stat(root).mode & SET_GID_MODE_BIT) === 0) return
-  refuseManyAbandonedRoots(session, record.pod)
+  refuseManyAbandonedRootWorkers(session, record.pod)
   await runIsolatedWork(session, {
     work: 'root-bit',
     about: root === undefined ? record : null,
-    ...(root !== undefined && { handle: root, patienceMs: ROOT_PATIENCE_MS }),
+    ...(root !== undefined && { handle: root, patienceMs: ROOT_CHANGE_TIMEOUT_MS }),
     lock: locateWalkerLock(session, record.volume),
     givenUp: (seconds, waiting, pid) => createGivenUpRootChangeFault(record.source, seconds, pid, waiting),
   })
@@ -178,19 +188,19 @@ async function removeBitIsolated(session: Session, record: RootSetGidRecord, roo
 }
 
 /** Removes the bit in the worker process. @param record of a root that must be opened first; null: it is `root` */
-export async function clearRootBitForCaller(
+export async function removeSetGidForCaller(
   session: Session,
   root: Handle,
   record: RootSetGidRecord | null,
 ): Promise<void> {
   const { inodes } = session.host
   if (record === null) return inodes.chmod(root, inodes.stat(root).mode & CHMOD_MODE_BITS & ~SET_GID_MODE_BIT)
-  using opened = openRoot(session, record)
-  removeBit(session, opened.handle)
+  using opened = openRecordedRootSource(session, record)
+  removeSetGidOfRoot(session, opened.handle)
 }
 
 /** The record is removed after this, so the change is on the disk first. */
-function removeBit({ host: { inodes } }: Session, root: Handle): void {
+function removeSetGidOfRoot({ host: { inodes } }: Session, root: Handle): void {
   const mode = inodes.stat(root).mode & CHMOD_MODE_BITS
   if ((mode & SET_GID_MODE_BIT) === 0) return
   inodes.chmod(root, mode & ~SET_GID_MODE_BIT)

@@ -26,12 +26,18 @@ import {
   listProtectedRecordPlaces,
   openNodeSourceBy,
 } from '../volume/kind/source-path.ts'
-import { applyGroupToVolume, type GroupTarget } from './apply-to-volume.ts'
-import { findOtherUsers, listHolders, type OtherUsers, readGroupOnDisk, reserveVolume } from './holders.ts'
-import { restoreTree } from './restore-volume.ts'
+import { applyGroupToVolume, type FsGroupTarget } from './apply-to-volume.ts'
+import {
+  findOtherVolumeUsers,
+  listVolumeUsers,
+  type OtherVolumeUsers,
+  readGroupOnDisk,
+  reserveVolume,
+} from './holders.ts'
+import { restoreVolumeTree } from './restore-volume.ts'
 
 /** A directory of the node as a volume, with a detached mount that shows the same inodes as a pod's mount. */
-export interface VolumeByHand {
+export interface NodeDirectoryVolume {
   directory: string
   volume: string
   tree: Handle
@@ -49,12 +55,12 @@ export interface VolumeByHand {
  * @throws {Refusal} if it is no directory, has a link in its path, is another volume or contains modekeep's records; if
  * its server or daemon does not respond
  */
-export async function openByHand(
+export async function openNodeDirectoryVolume(
   session: Session,
   directory: string,
   flags: MountFlags,
   known?: string,
-): Promise<VolumeByHand> {
+): Promise<NodeDirectoryVolume> {
   const { host, config } = session
   if (isPathOverlappingRecords(directory, config)) {
     throw createOwnRecordsRefusal(directory, config)
@@ -107,7 +113,7 @@ function createDetachedMount({ inodes, mounts }: Host, directory: Handle, flags:
 }
 
 /** Describes the volume without a mount directory, so that no mount is excluded from the search for other users. */
-export const createGroupTarget = ({ directory, volume }: VolumeByHand): GroupTarget => ({
+export const createFsGroupTarget = ({ directory, volume }: NodeDirectoryVolume): FsGroupTarget => ({
   volume,
   source: directory,
   restoreOnUnmount: false,
@@ -119,17 +125,17 @@ export const createGroupTarget = ({ directory, volume }: VolumeByHand): GroupTar
  * @returns the report of the walk; undefined if the root has the group already
  * @throws {Refusal} if a mount with another group uses the volume or a part of it
  */
-export async function applyByHand(
+export async function applyGroupToNodeDirectory(
   session: Session,
-  opened: VolumeByHand,
+  opened: NodeDirectoryVolume,
   fsGroup: FsGroupRequest,
 ): Promise<WalkReport | undefined> {
-  const { lock, report } = await applyGroupToVolume(session, opened.tree, fsGroup, createGroupTarget(opened))
+  const { lock, report } = await applyGroupToVolume(session, opened.tree, fsGroup, createFsGroupTarget(opened))
   lock.dispose()
   return report
 }
 
-export interface ByHandRestoreResult {
+export interface NodeDirectoryRestoreResult {
   outcome: 'nothing recorded' | 'restored' | 'partly restored' | 'unfinished'
   /** Number of inodes that stay as users changed them. */
   kept?: number
@@ -138,7 +144,7 @@ export interface ByHandRestoreResult {
   otherDisk?: string | undefined
 }
 
-const NOTHING_RECORDED: ByHandRestoreResult = { outcome: 'nothing recorded' }
+const NOTHING_RECORDED_RESULT: NodeDirectoryRestoreResult = { outcome: 'nothing recorded' }
 
 /**
  * Restores the inodes of a volume that walks changed, whether or not a pod requested a restore.
@@ -147,33 +153,37 @@ const NOTHING_RECORDED: ByHandRestoreResult = { outcome: 'nothing recorded' }
  * `unfinished`: other inodes could not be restored
  * @throws {Refusal} that names the pod whose walked mount shows the volume or a part of it, or names the other disk
  */
-export async function restoreByHand(
+export async function restoreNodeDirectory(
   session: Session,
-  { directory, volume, tree }: VolumeByHand,
+  { directory, volume, tree }: NodeDirectoryVolume,
   isForced = false,
-): Promise<ByHandRestoreResult> {
+): Promise<NodeDirectoryRestoreResult> {
   // Checked before the lock is taken, because that creates a record directory of the volume.
-  if (!volumeRecords.has(session, volume) && !hasVolumeJournal(session, volume)) return NOTHING_RECORDED
-  using _ = await reserveVolume(session, { volume, source: directory }, undefined, refuseHolders)
+  if (!volumeRecords.has(session, volume) && !hasVolumeJournal(session, volume)) return NOTHING_RECORDED_RESULT
+  using _ = await reserveVolume(session, { volume, source: directory }, undefined, refuseVolumeInUse)
   const record = volumeRecords.readUnlessDamaged(session, volume)
   // Everything was restored before.
-  if (!record && isJournalEmpty(session, volume, volumeRecords.has(session, volume))) return NOTHING_RECORDED
+  if (!record && isJournalEmpty(session, volume, volumeRecords.has(session, volume))) return NOTHING_RECORDED_RESULT
   if (!isForced) refuseOtherDisk(session, volume, tree)
   const other = isForced ? explainOtherDisk(session, volume, tree) : undefined
   if (other !== undefined) session.warn(other, 'identity-twice')
   const about = { volume, source: directory, isDisk: false }
-  const { isDone, kept, report } = await restoreTree(session, tree, about, record, { isForced })
+  const { isDone, kept, report } = await restoreVolumeTree(session, tree, about, record, { isForced })
   const outcome = !isDone ? 'unfinished' : kept > 0 ? 'partly restored' : 'restored'
   return { outcome, kept, report, otherDisk: other }
 }
 
-/** Checks whether a restore is possible now. @throws {Refusal} like `restoreByHand` */
-export function refuseRestore(session: Session, { directory, volume, tree }: VolumeByHand, isForced = false): void {
-  refuseHolders(findOtherUsers(session, { volume, source: directory }, undefined))
+/** Checks whether a restore is possible now. @throws {Refusal} like `restoreNodeDirectory` */
+export function refuseNodeDirectoryRestore(
+  session: Session,
+  { directory, volume, tree }: NodeDirectoryVolume,
+  isForced = false,
+): void {
+  refuseVolumeInUse(findOtherVolumeUsers(session, { volume, source: directory }, undefined))
   if (!isForced) refuseOtherDisk(session, volume, tree)
 }
 
-function refuseHolders(others: OtherUsers): void {
+function refuseVolumeInUse(others: OtherVolumeUsers): void {
   const [lost] = others.lost
   if (lost) {
     throw Refusal.of(
@@ -182,7 +192,7 @@ function refuseHolders(others: OtherUsers): void {
       'delete that pod first',
     )
   }
-  const holder = listHolders(others).find((other) => readGroupOnDisk(other) !== undefined)
+  const holder = listVolumeUsers(others).find((other) => readGroupOnDisk(other) !== undefined)
   if (holder === undefined) return
   throw Refusal.of(
     'restore-in-use',
@@ -196,14 +206,14 @@ function refuseHolders(others: OtherUsers): void {
  * Directories of a Linux system that are never volumes, and neither is any directory below them (Filesystem Hierarchy
  * Standard 3.0, chapters 3 to 5).
  */
-const SYSTEM_TREES = /^\/(bin|boot|dev|etc|lib(32|64|x32)?|sbin|usr)(\/|$)/
+const SYSTEM_TREE_PATTERN = /^\/(bin|boot|dev|etc|lib(32|64|x32)?|sbin|usr)(\/|$)/
 /** Directories of a Linux system that may contain volumes, but are none. */
-const SYSTEM_DIRECTORIES =
+const SYSTEM_DIRECTORY_PATTERN =
   /^\/(home|media|mnt|opt|root|run|srv|tmp|var(\/(cache|lib|log|run|spool|tmp|lib\/[^/]*kubelet))?)?$/
 
 /** Returns whether a directory belongs to the system, not to user data. @param directory absolute and normalized */
 export const isSystemDirectory = (directory: string): boolean =>
-  SYSTEM_TREES.test(directory) || SYSTEM_DIRECTORIES.test(directory)
+  SYSTEM_TREE_PATTERN.test(directory) || SYSTEM_DIRECTORY_PATTERN.test(directory)
 
 /**
  * Refuses a directory of the system, under any of its paths on the node, unless the operator confirms it.
@@ -227,7 +237,7 @@ export function refuseSystemDirectory({ mounts }: Pick<Host, 'mounts'>, director
  * the group could replace these files.
  * @throws {Refusal}
  */
-export function refuseOwnFile({ directory, ownFile }: VolumeByHand, isSure = false): void {
+export function refuseOwnLogOrConfig({ directory, ownFile }: NodeDirectoryVolume, isSure = false): void {
   if (isSure || ownFile === undefined) return
   throw Refusal.of(
     'directory-system',
@@ -237,7 +247,7 @@ export function refuseOwnFile({ directory, ownFile }: VolumeByHand, isSure = fal
 }
 
 /** Refuses a kernel interface, even with --yes: its owners decide who may use the kernel. @throws {Refusal} */
-export function refuseKernelFileSystem({ directory, fsType }: Pick<VolumeByHand, 'directory' | 'fsType'>): void {
+export function refuseKernelFileSystem({ directory, fsType }: Pick<NodeDirectoryVolume, 'directory' | 'fsType'>): void {
   if (!isKernelInterfaceFsType(fsType)) return
   throw Refusal.of(
     'directory-system',

@@ -39,7 +39,7 @@ export async function walkVolume(
 ): Promise<WalkResult> {
   const { volume, source, known, isDisk, disk } = about
   const { host } = session
-  const quota = createWalkQuota(task, session, volume)
+  const quota = createWalkJournalQuota(task, session, volume)
   const isLocal = isDisk || isLocalMountTree(host, tree, source)
   const patienceMs = isLocal ? computeWalkSilenceLimitMs(session, volume) : undefined
   if (isLocal && !session.isolatesWalks) {
@@ -59,27 +59,27 @@ export async function walkVolume(
   openJournal(session, volume, known, disk).close()
   begin()
   return runReportedWalk(session, volume, (progress) =>
-    walkIsolated(session, tree, about, { volume, task, isLocal }, patienceMs, progress),
+    walkVolumeIsolated(session, tree, about, { volume, task, isLocal }, patienceMs, progress),
   )
 }
 
 /** A restore has no quota. @throws {Refusal} if there is no space for another journal, before one is created */
-function createWalkQuota(task: WalkTask, store: StoreWithQuota, volume: string): JournalQuota | undefined {
+function createWalkJournalQuota(task: WalkTask, store: StoreWithQuota, volume: string): JournalQuota | undefined {
   return task.do === 'apply' ? createJournalQuota(store, !hasVolumeJournal(store, volume)) : undefined
 }
 
-interface WalkRequest {
+interface VolumeWalkRequest {
   volume: string
   task: WalkTask
   /** The volume is on a local file system, which responds at once. */
   isLocal: boolean
 }
 
-async function walkIsolated(
+async function walkVolumeIsolated(
   session: Session,
   handle: Handle,
   { source }: WalkTarget,
-  request: WalkRequest,
+  request: VolumeWalkRequest,
   patienceMs: number | undefined,
   progress: (counts: WalkCounts) => void,
 ) {
@@ -114,10 +114,14 @@ async function walkIsolated(
 }
 
 /** Walks in the worker process. The journal is closed when it returns. */
-export async function walkForCaller(session: Session, tree: Handle, request: WalkRequest): Promise<WalkResult> {
+export async function walkVolumeForCaller(
+  session: Session,
+  tree: Handle,
+  request: VolumeWalkRequest,
+): Promise<WalkResult> {
   const { volume, task, isLocal } = request
   using journal = openJournal(session, volume, true)
-  const quota = createWalkQuota(task, session, volume)
+  const quota = createWalkJournalQuota(task, session, volume)
   const progress = (counts: WalkCounts) => session.progress?.(counts)
   return await runWalkTask(task, session.host.inodes, tree, journal, {
     progress,

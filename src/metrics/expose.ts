@@ -5,7 +5,7 @@ import { formatError, quoteValue, Refusal } from '../errors/refusal.ts'
 import type { Host } from '../kernel/host.ts'
 import { isLogEntry, type LogEntry, parseLogEntry } from '../log/log-entry.ts'
 import { createLogReader, findLogEnd } from '../log/log-reader.ts'
-import { type MountState, refuseOtherNamespace } from '../repair/state.ts'
+import { type MountState, refuseOtherMountNamespace } from '../repair/state.ts'
 import { isVolumeBusy } from '../state/lock-holders.ts'
 import { tryAcquireNodeLock } from '../state/locks.ts'
 import { listReadableMountRecords } from '../state/mount-record.ts'
@@ -34,7 +34,7 @@ export async function writeMetrics(
   version: string,
   write: (text: string) => void = () => {},
 ): Promise<string> {
-  refuseOtherNamespace(session)
+  refuseOtherMountNamespace(session)
   const gauges = await readGauges(session, version)
   let text = ''
   updateCounters(fs, session, (counters) => {

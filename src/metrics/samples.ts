@@ -1,5 +1,5 @@
 import { SKIP_REASONS } from '../ownership/walk/report.ts'
-import { HEAL_ACTIONS, isUnwell, MOUNT_STATES } from '../repair/state.ts'
+import { HEAL_ACTIONS, isFaultyState, MOUNT_STATES } from '../repair/state.ts'
 
 /** Series -> value. A series is a name with its labels in the text format. */
 export type MetricSamples = Map<string, number>
@@ -139,7 +139,7 @@ export const METRIC_FAMILIES = {
     reason: SKIP_REASONS,
   }),
   modekeep_heals_total: counter('Mounts that heal found not healthy, by their state and by what it did.', {
-    state: MOUNT_STATES.filter(isUnwell),
+    state: MOUNT_STATES.filter(isFaultyState),
     action: HEAL_ACTIONS,
   }),
   modekeep_sub_path_heals_total: counter('What heal did about subPath mounts of kubelet whose source was deleted.', {

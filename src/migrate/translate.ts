@@ -1,6 +1,6 @@
 import { DEFAULT_CONFIG } from '../config/defaults.ts'
 import type { MountRequest } from '../config/mount-request.ts'
-import { readRequest } from '../config/request.ts'
+import { parseFlexVolumeRequest } from '../config/request.ts'
 import { renderFault } from '../errors/fault.ts'
 import { quoteValue, Refusal } from '../errors/refusal.ts'
 import { findVolumeKind, volumeKindLookup } from '../volume/index.ts'
@@ -171,7 +171,10 @@ function verifyTranslation(translation: VolumeTranslation, { readOnly }: Foreign
     'kubernetes.io/readwrite': readOnly ? 'ro' : 'rw',
   }
   try {
-    return { ...translation, request: readRequest('/', JSON.stringify(options), DEFAULT_CONFIG, volumeKindLookup) }
+    return {
+      ...translation,
+      request: parseFlexVolumeRequest('/', JSON.stringify(options), DEFAULT_CONFIG, volumeKindLookup),
+    }
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
     return { ...translation, left: [...translation.left, ...error.faults.map((fault) => renderFault(fault))] }

@@ -16,13 +16,13 @@ import {
 } from '../kernel/mount-table/tree-location.ts'
 
 // Kubelet's modes for volume directories (pkg/volume/flexvolume/util.go) and subPath files (pkg/volume/util/subpath).
-export const DIRECTORY_MODE = 0o750
-const FILE_MODE = 0o640
+export const MOUNT_POINT_DIRECTORY_MODE = 0o750
+const MOUNT_POINT_FILE_MODE = 0o640
 
 // open_tree(2) fails with ENOSPC at the limit fs.mount-max.
 const EXHAUSTED_RESOURCE_CODES: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE', 'ENOMEM', 'ENOSPC'])
 
-export function attachAt({ inodes, mounts }: Host, { parent, name }: MountPoint, tree: Handle): void {
+export function attachTreeAtPoint({ inodes, mounts }: Host, { parent, name }: MountPoint, tree: Handle): void {
   const target = inodes.openEntry(parent, name)
   using _ = deferHandleClose(inodes, target)
   mounts.attach(tree, target)
@@ -33,7 +33,7 @@ export function attachAt({ inodes, mounts }: Host, { parent, name }: MountPoint,
  * @param findsUse tries a plain unmount first, which fails if the mount is in use
  * @returns whether a mount was in use; false without `findsUse`
  */
-export function detachAll(host: Host, point: MountPoint, findsUse = false): boolean {
+export function detachAllMounts(host: Host, point: MountPoint, findsUse = false): boolean {
   let isInUse = false
   for (let there = statMountPointUnsynced(host, point); isMounted(there); there = statMountPointUnsynced(host, point)) {
     try {
@@ -54,7 +54,7 @@ export function detachAll(host: Host, point: MountPoint, findsUse = false): bool
  * leaves the point missing: kubelet takes it for unmounted and creates it again.
  * @throws {Refusal} if the entry is not a mount target, such as a file with content
  */
-export function setTarget(host: Host, point: MountPoint, wanted: 'directory' | 'file'): void {
+export function createEmptyMountPoint(host: Host, point: MountPoint, wanted: 'directory' | 'file'): void {
   const { inodes } = host
   const { parent, name, path } = point
   const stat = statMountPointUnsynced(host, point)
@@ -62,7 +62,7 @@ export function setTarget(host: Host, point: MountPoint, wanted: 'directory' | '
   if (there === wanted) return
   if (wanted === 'directory') {
     if (there === 'file') inodes.removeFile(parent, name)
-    inodes.createDirectory(parent, name, DIRECTORY_MODE)
+    inodes.createDirectory(parent, name, MOUNT_POINT_DIRECTORY_MODE)
     return
   }
   try {
@@ -76,9 +76,9 @@ export function setTarget(host: Host, point: MountPoint, wanted: 'directory' | '
     )
   }
   try {
-    inodes.createFile(parent, name, FILE_MODE)
+    inodes.createFile(parent, name, MOUNT_POINT_FILE_MODE)
   } catch (error) {
-    inodes.createDirectory(parent, name, DIRECTORY_MODE)
+    inodes.createDirectory(parent, name, MOUNT_POINT_DIRECTORY_MODE)
     throw error
   }
 }
@@ -108,8 +108,8 @@ export function saveMount(host: Host, point: MountPoint): SavedMount | undefined
         const there = statMountPointUnsynced(host, point)
         if (there !== 'broken' && there?.mountRoot && there.mountId === saved.mountId) return
         // A layer that was covered is mounted on without a change of its type.
-        if (!isMounted(there)) setTarget(host, point, isDirectory(saved) ? 'directory' : 'file')
-        attachAt(host, point, clone)
+        if (!isMounted(there)) createEmptyMountPoint(host, point, isDirectory(saved) ? 'directory' : 'file')
+        attachTreeAtPoint(host, point, clone)
       },
       ...deferHandleClose(inodes, clone),
     }
@@ -126,16 +126,16 @@ export function saveMount(host: Host, point: MountPoint): SavedMount | undefined
  * older kernel leaves it without one for a moment.
  * @param source the path of the tree's root, if it has one
  */
-export function replaceAt(host: Host, point: MountPoint, tree: Handle, source: string | undefined): void {
+export function replaceMounts(host: Host, point: MountPoint, tree: Handle, source: string | undefined): void {
   const { parent, name, path } = point
   const wanted = source === undefined ? undefined : createLocationFinder(host.mounts.table())(source)
   let layers = readMountLayers(host, path)
-  while (mayShowBelow(layers, wanted)) {
+  while (mayShowLayerBelow(layers, wanted)) {
     host.mounts.detach(parent, name)
-    layers = readRemainingLayers(host, point, layers)
+    layers = readRemainingMountLayers(host, point, layers)
   }
-  if (layers.length > 0 && attachBeneath(host, point, tree)) host.mounts.detach(parent, name)
-  else replaceWithGap(host, point, tree)
+  if (layers.length > 0 && attachBeneathTopMount(host, point, tree)) host.mounts.detach(parent, name)
+  else replaceMountWithGap(host, point, tree)
 }
 
 /**
@@ -143,7 +143,7 @@ export function replaceAt(host: Host, point: MountPoint, tree: Handle, source: s
  * table again only if the topmost mount is none of the earlier layers.
  * @param layers is modified
  */
-function readRemainingLayers(host: Host, { parent, name, path }: MountPoint, layers: MountRow[]): MountRow[] {
+function readRemainingMountLayers(host: Host, { parent, name, path }: MountPoint, layers: MountRow[]): MountRow[] {
   const { inodes, mounts } = host
   const top = inodes.openEntry(parent, name)
   using _ = deferHandleClose(inodes, top)
@@ -152,21 +152,21 @@ function readRemainingLayers(host: Host, { parent, name, path }: MountPoint, lay
   return inodes.statMountPoint(top).mountRoot ? readMountLayers(host, path) : []
 }
 
-function attachBeneath({ inodes, mounts }: Host, { parent, name }: MountPoint, tree: Handle): boolean {
+function attachBeneathTopMount({ inodes, mounts }: Host, { parent, name }: MountPoint, tree: Handle): boolean {
   const old = inodes.openEntry(parent, name)
   using _ = deferHandleClose(inodes, old)
   return mounts.attachBeneath(tree, old)
 }
 
 /** The kernel returns the same error if it lacks MOVE_MOUNT_BENEATH and if the two roots differ in type. */
-function replaceWithGap(host: Host, point: MountPoint, tree: Handle): void {
+function replaceMountWithGap(host: Host, point: MountPoint, tree: Handle): void {
   // statMountPoint makes no request to the tree's daemon, which may hang.
   const type = isDirectory(host.inodes.statMountPoint(tree)) ? 'directory' : 'file'
   using saved = saveMount(host, point)
   try {
-    detachAll(host, point)
-    setTarget(host, point, type)
-    attachAt(host, point, tree)
+    detachAllMounts(host, point)
+    createEmptyMountPoint(host, point, type)
+    attachTreeAtPoint(host, point, tree)
   } catch (error) {
     saved?.restore()
     throw error
@@ -177,14 +177,14 @@ function replaceWithGap(host: Host, point: MountPoint, tree: Handle): void {
  * Whether users may see the layer under the topmost one for a moment: it shows the same directory, or the next one.
  * Any other layer stays hidden until the unmount, because only the topmost layer can be removed.
  */
-function mayShowBelow(layers: readonly MountRow[], wanted: TreeLocation | undefined): boolean {
+function mayShowLayerBelow(layers: readonly MountRow[], wanted: TreeLocation | undefined): boolean {
   const [below, top] = layers.slice(-2).map(resolveMountRowLocation)
   if (below === undefined || top === undefined) return false
   return isSameLocation(below, top) || (wanted !== undefined && isSameLocation(below, wanted))
 }
 
 /** Replaces an empty file, on which a volume was mounted, by a directory. Any other entry is not modekeep's and stays. */
-export function restoreDirectory(host: Host, point: MountPoint): void {
+export function replaceMountFileByDirectory(host: Host, point: MountPoint): void {
   const stat = statMountPointUnsynced(host, point)
-  if (stat !== undefined && stat !== 'broken' && isEmptyFile(stat)) setTarget(host, point, 'directory')
+  if (stat !== undefined && stat !== 'broken' && isEmptyFile(stat)) createEmptyMountPoint(host, point, 'directory')
 }

@@ -17,31 +17,31 @@ export interface BusyFileSystem {
 }
 
 /** Time in which the kernel releases the files of a process that crashed or is ending. */
-const SETTLING_MS = 300
+const PROCESS_END_WAIT_MS = 300
 /** Time for the workers of a crashed call, and for those that check a mount. Without CPU time they end late. */
-const WORKER_SETTLING_MS = 5000
+const WORKER_END_WAIT_MS = 5000
 
 /**
  * Finds the file system that ends with a recorded mount (a disk's, an image's, tmpfs, a server's or a daemon's), or that of
  * a mount without a record. Must be called before the unmount.
  * @returns undefined for a part of another file system, and for mounts of an earlier boot
  */
-export function findFileSystem(
+export function findFileSystemOfMount(
   { host }: Session,
   point: MountPoint | undefined,
   record: MountRecord | undefined,
 ): MountedFileSystem | undefined {
-  if (record === undefined) return point && readFileSystem(host, point, false)
+  if (record === undefined) return point && readMountedFileSystem(host, point, false)
   const kind = findVolumeKind(record.request.fsType)
   if (kind === undefined || kind.root === 'source' || record.boot !== host.bootId()) return undefined
   const { mounted } = record
   if (!kind.isDisk) return mounted && { ...mounted, devices: [] }
   // Records of earlier versions have no devices.
-  if (mounted?.devices === undefined) return point && readFileSystem(host, point, true)
+  if (mounted?.devices === undefined) return point && readMountedFileSystem(host, point, true)
   return { ...mounted, devices: mounted.devices }
 }
 
-function readFileSystem(host: Host, point: MountPoint, isDisk: boolean): MountedFileSystem | undefined {
+function readMountedFileSystem(host: Host, point: MountPoint, isDisk: boolean): MountedFileSystem | undefined {
   const { inodes, blocks } = host
   const stat = statMountPointUnsynced(host, point)
   if (stat === undefined || stat === 'broken' || !stat.mountRoot || !(isDisk || isDiskDevice(stat.device)))
@@ -57,7 +57,7 @@ function readFileSystem(host: Host, point: MountPoint, isDisk: boolean): Mounted
  * unmount.
  * @param wasInUse the kernel refused to unmount a file system without a device: only then its users are searched
  */
-export async function findBusyAfterUnmount(
+export async function findBusyFileSystemAfterUnmount(
   session: Session,
   fileSystem: MountedFileSystem | undefined,
   record: MountRecord | undefined,
@@ -65,37 +65,37 @@ export async function findBusyAfterUnmount(
 ): Promise<BusyFileSystem | undefined> {
   const { host, config } = session
   const { source, busySince } = record ?? {}
-  if (fileSystem === undefined || !(hasDevice(fileSystem) || wasInUse || busySince !== undefined)) return undefined
-  if (findBusy(host, fileSystem, source) === undefined) return undefined
+  if (fileSystem === undefined || !(hasBlockDevice(fileSystem) || wasInUse || busySince !== undefined)) return undefined
+  if (findBusyFileSystem(host, fileSystem, source) === undefined) return undefined
   // A check of a file system without a device reads all of /proc, so it is made once, at the end.
-  const isOver = () => hasDevice(fileSystem) && !isClaimed(host, fileSystem)
+  const isOver = () => hasBlockDevice(fileSystem) && !isAnyDeviceClaimed(host, fileSystem)
   const settle = async (ms: number) => {
     const until = performance.now() + ms
     await retryUntilDefined(() => isOver() || performance.now() > until || undefined)
-    return findBusy(host, fileSystem, source)
+    return findBusyFileSystem(host, fileSystem, source)
   }
-  const busy = await settle(SETTLING_MS)
-  const mayFail = hasDevice(fileSystem) && config.busyUnmountSeconds > 0
-  return busy?.isUsedByWorkers && mayFail ? settle(WORKER_SETTLING_MS) : busy
+  const busy = await settle(PROCESS_END_WAIT_MS)
+  const mayFail = hasBlockDevice(fileSystem) && config.busyUnmountSeconds > 0
+  return busy?.isUsedByWorkers && mayFail ? settle(WORKER_END_WAIT_MS) : busy
 }
 
-const hasDevice = ({ devices }: MountedFileSystem) => devices.length > 0
+const hasBlockDevice = ({ devices }: MountedFileSystem) => devices.length > 0
 
 /**
  * Checks the devices or, without one, the processes that use the file system, and never its name. A file system that has
  * another mount is not busy: the unmount of that mount ends it.
  */
-export function findBusy(
+export function findBusyFileSystem(
   host: Host,
   fileSystem: MountedFileSystem,
   source: string | undefined,
 ): BusyFileSystem | undefined {
-  const isDisk = hasDevice(fileSystem)
-  if (isDisk && !isClaimed(host, fileSystem)) return undefined
+  const isDisk = hasBlockDevice(fileSystem)
+  if (isDisk && !isAnyDeviceClaimed(host, fileSystem)) return undefined
   const { isMounted, processes, copyNamespaces } = host.blocks.findUsers(fileSystem)
   // The last user may have ended meanwhile.
-  if (isMounted || (processes.length === 0 && !(isDisk && isClaimed(host, fileSystem)))) return undefined
-  const [volume, users] = [source ? quoteValue(source) : 'the volume', formatUsers(processes)]
+  if (isMounted || (processes.length === 0 && !(isDisk && isAnyDeviceClaimed(host, fileSystem)))) return undefined
+  const [volume, users] = [source ? quoteValue(source) : 'the volume', formatProcessNames(processes)]
   const reason = isDisk
     ? `the file system of ${volume} is unmounted, but still in use by ${users}: end that use before another node mounts it`
     : `the file system of ${volume} is unmounted, but still in use by ${users}: it ends with that use`
@@ -103,12 +103,12 @@ export function findBusy(
   return { fileSystem: isDisk ? fileSystem : { ...fileSystem, copyNamespaces }, reason, isUsedByWorkers }
 }
 
-const isClaimed = ({ blocks }: Host, { devices }: MountedFileSystem) =>
+const isAnyDeviceClaimed = ({ blocks }: Host, { devices }: MountedFileSystem) =>
   devices.some((device) => blocks.isClaimed(device))
 
 const MAX_NAMED_PROCESSES = 5
 
-function formatUsers(processes: readonly NamedProcess[]): string {
+function formatProcessNames(processes: readonly NamedProcess[]): string {
   if (processes.length === 0) return 'no process that can be seen (such as a loop device or a swap file in it)'
   const named = processes.slice(0, MAX_NAMED_PROCESSES).map(({ pid, name }) => `process ${pid} (${quoteValue(name)})`)
   const more = processes.length - named.length
@@ -119,7 +119,11 @@ function formatUsers(processes: readonly NamedProcess[]): string {
  * Adds the facts that a later check of the file system needs.
  * @returns the record of an unmounted volume whose file system is busy
  */
-export function recordBusy({ host }: Session, record: MountRecord, { fileSystem }: BusyFileSystem): MountRecord {
+export function recordBusyFileSystem(
+  { host }: Session,
+  record: MountRecord,
+  { fileSystem }: BusyFileSystem,
+): MountRecord {
   const { mounted, busySince = host.monotonicMs() } = record
   return {
     ...record,
@@ -136,13 +140,13 @@ const identify = ({ devices, copyNamespaces = [] }: MountedFileSystem) =>
  * @param busySince the recorded time; undefined if it could not be recorded: then the refusal would never end
  * @throws {Refusal} until `busyUnmountSeconds` have passed
  */
-export function refuseBusy(
+export function refuseBusyUnmount(
   { host, config }: Session,
   { fileSystem, reason }: BusyFileSystem,
   busySince: number | undefined,
 ): void {
   // Only a disk or an image can be mounted by another node meanwhile, and damaged.
-  if (busySince === undefined || !hasDevice(fileSystem)) return
+  if (busySince === undefined || !hasBlockDevice(fileSystem)) return
   const now = host.monotonicMs()
   const leftMs = busySince + config.busyUnmountSeconds * 1000 - now
   if (leftMs <= 0 || busySince > now) return

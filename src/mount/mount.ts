@@ -2,8 +2,8 @@ import type { MountRequest } from '../config/mount-request.ts'
 import { formatSource } from '../config/source.ts'
 import { createFault } from '../errors/fault.ts'
 import { quoteValue, Refusal } from '../errors/refusal.ts'
-import type { KindFacts } from '../fsgroup/group-plan.ts'
-import { isLiveMount } from '../fsgroup/holders.ts'
+import type { VolumeKindFacts } from '../fsgroup/group-plan.ts'
+import { isRecordedMountLive } from '../fsgroup/holders.ts'
 import { deferHandleClose, type Handle, SystemError } from '../kernel/host.ts'
 import { createMissingMountPointRefusal, type MountPoint, openMountPoint } from '../kernel/mount-table/mount-point.ts'
 import { parseMountinfo } from '../kernel/mount-table/mountinfo.ts'
@@ -24,18 +24,18 @@ import { findVolumeKind } from '../volume/index.ts'
 import { unmountStaleStages } from '../volume/kind/staged.ts'
 import { assertSourceResponsive, needsIsolatedMount } from '../volume/unresponsive-source.ts'
 import { runIsolatedWork } from '../worker/isolated.ts'
-import { type MountView, observe } from './observe.ts'
-import { permitRequest, permitSource } from './permission.ts'
+import { type MountPlanInput, observeMount } from './observe.ts'
+import { permitMountRequest, permitOpenedSource } from './permission.ts'
 import { type MountPlan, planMount } from './plan.ts'
 import { planSubmounts } from './submounts.ts'
 
 // An AtomicWriter may delete the source just before it is attached.
-const MIN_ATTEMPTS = 10
+const MIN_MOUNT_ATTEMPTS = 10
 /** Duration of further attempts. On a busy node an attempt may take longer than an alternating source exists. */
-const MIN_PATIENCE_MS = 2000
+const MIN_MOUNT_RETRY_MS = 2000
 
 /** A record may name a kind that this version lacks. */
-const UNKNOWN_KIND: KindFacts = { persistent: false, walk: 'nothing is known' }
+const UNKNOWN_VOLUME_KIND: VolumeKindFacts = { persistent: false, walk: 'nothing is known' }
 
 /**
  * Mounts the requested source at the request's directory; a repeated call changes nothing. Afterwards the directory shows
@@ -44,7 +44,7 @@ const UNKNOWN_KIND: KindFacts = { persistent: false, walk: 'nothing is known' }
  * @returns how the group was applied, and which mounts the pod does not see
  * @throws {Refusal} with a message for the pod's author; any other error is a system error
  */
-export async function mount(
+export async function mountPodVolume(
   session: Session,
   request: MountRequest,
   prepare: (point: MountPoint) => void = () => {},
@@ -56,7 +56,11 @@ export async function mount(
   // Kubelet never unmounts a mount that failed, so nothing of it may remain.
   using _lock = await acquireRecordLock(session, locateMountRecords(session, point.path))
   prepare(point)
-  const { plan, given, hiddenSubmounts } = await mountLocked(session, { ...request, directory: point.path }, point)
+  const { plan, given, hiddenSubmounts } = await mountPodVolumeLocked(
+    session,
+    { ...request, directory: point.path },
+    point,
+  )
   return { ...given, ...(hiddenSubmounts && { hiddenSubmounts }), ...(plan.decision === 'ready' && { wasReady: true }) }
 }
 
@@ -65,8 +69,8 @@ export async function mount(
  * next request.
  * @throws {Refusal} as `mount` does; other system errors keep only their message
  */
-export function mountIsolated(session: Session, request: MountRequest): Promise<MountResult> {
-  if (!needsIsolatedMount(session, request)) return mount(session, request)
+export function mountPodVolumeIsolated(session: Session, request: MountRequest): Promise<MountResult> {
+  if (!needsIsolatedMount(session, request)) return mountPodVolume(session, request)
   const what = formatSource(request.source)
   return runIsolatedWork(session, {
     work: 'mount',
@@ -83,7 +87,7 @@ export function mountIsolated(session: Session, request: MountRequest): Promise<
 
 /** Runs `mount` in the isolated process. */
 export function runMountTask(session: Session, _: Handle, request: MountRequest): Promise<MountResult> {
-  return mount(session, request)
+  return mountPodVolume(session, request)
 }
 
 export type MountResult = AppliedGroup & {
@@ -99,7 +103,7 @@ interface MountOutcome {
   hiddenSubmounts: string | undefined
   healthUnknownReason: string | undefined
   /** The volume's record before the call, if a walk was recorded; undefined also while another call uses the volume. */
-  walked: MountView['walked']
+  walked: MountPlanInput['walked']
   shownGroup: number | undefined
   /** Nothing was done, because another call uses the volume. */
   isInProgress?: boolean
@@ -112,16 +116,16 @@ interface MountOutcome {
 type MountMode = { isDry?: boolean; finishes?: boolean; isHealing?: boolean }
 
 /** Like `mount`, for a caller that has the mount's lock. The request's `directory` is the point's real path. */
-export async function mountLocked(
+export async function mountPodVolumeLocked(
   session: Session,
   request: MountRequest,
   point: MountPoint,
   mode: MountMode = {},
 ): Promise<MountOutcome> {
-  const until = performance.now() + MIN_PATIENCE_MS
-  for (let attempt = 1; attempt <= MIN_ATTEMPTS || performance.now() < until; attempt++) {
+  const until = performance.now() + MIN_MOUNT_RETRY_MS
+  for (let attempt = 1; attempt <= MIN_MOUNT_ATTEMPTS || performance.now() < until; attempt++) {
     try {
-      return await mountOnce(session, request, point, mode)
+      return await tryMountOnce(session, request, point, mode)
     } catch (error) {
       const isDeleted = error instanceof SystemError && error.syscall === 'move_mount' && error.code === 'ENOENT'
       if (!isDeleted) throw error
@@ -134,7 +138,7 @@ export async function mountLocked(
   )
 }
 
-async function mountOnce(
+async function tryMountOnce(
   session: Session,
   requested: MountRequest,
   point: MountPoint,
@@ -145,14 +149,14 @@ async function mountOnce(
   if (!kind) throw new Error(`no such kind: ${requested.fsType}`)
   const last = mountRecords.readUnlessDamaged(session, point.path)
   const record = last?.ended === undefined ? last : undefined
-  const { request: permitted, isNew } = permitRequest(session, requested, kind, record)
+  const { request: permitted, isNew } = permitMountRequest(session, requested, kind, record)
   // heal has checked the source already, without the lock.
   if (!mode.isHealing) await assertSourceResponsive(session, permitted)
   const source = kind.openSource?.(host, permitted)
   using _ = deferHandleClose(host.inodes, source?.handle)
-  const request = isNew && source !== undefined ? permitSource(session, permitted, kind, source) : permitted
-  const view = await observe(session, request, kind, point, source, record)
-  const plan = planMount(request, view, (fsType) => findVolumeKind(fsType) ?? UNKNOWN_KIND, mode.isHealing)
+  const request = isNew && source !== undefined ? permitOpenedSource(session, permitted, kind, source) : permitted
+  const view = await observeMount(session, request, kind, point, source, record)
+  const plan = planMount(request, view, (fsType) => findVolumeKind(fsType) ?? UNKNOWN_VOLUME_KIND, mode.isHealing)
   session.note({ decision: plan.decision, reason: plan.reason, steps: plan.steps.map((step) => step.do) })
   if (plan.decision === 'refuse') throw new Refusal(plan.fault ?? [])
   const { healthUnknownReason, walked, shownGroup } = view
@@ -171,10 +175,12 @@ async function mountOnce(
   // An existing mount with no step left needs none of the following.
   if (plan.steps.length === 0) return before
   const isPublished = plan.decision === 'ready' || isRecordedMount(view.record, view)
-  const held = isPublished ? undefined : await lockSingleWriter(session, request, view.source?.volume, !mode.isHealing)
+  const held = isPublished
+    ? undefined
+    : await lockSingleWriterVolume(session, request, view.source?.volume, !mode.isHealing)
   if (held === 'busy') return { ...before, isInProgress: true }
   using _held = held
-  const { runPlan } = await import('./run.ts')
+  const { runMountPlan: runPlan } = await import('./run.ts')
   const given = await runPlan(session, point, createDetachedTree(session, kind, request, source, submounts), plan.steps)
   if (plan.decision === 'ready') return before
   // An interrupted call may have begun with another volume.
@@ -198,7 +204,7 @@ async function mountOnce(
  * @returns undefined if any number of targets is allowed
  * @throws {Refusal} that names the target that shows the volume
  */
-async function lockSingleWriter(
+async function lockSingleWriterVolume(
   session: Session,
   { directory, publication }: MountRequest,
   volume: string | undefined,
@@ -208,7 +214,7 @@ async function lockSingleWriter(
   const place = locatePublicationLock(session, volume === undefined ? `id:${publication.volumeId}` : `volume:${volume}`)
   const held = isPatient ? await acquireRecordLock(session, place) : tryAcquireRecordLock(session, place)
   if (held === undefined) return 'busy'
-  const holder = findPublications(session, publication.volumeId, volume).find(
+  const holder = findVolumePublications(session, publication.volumeId, volume).find(
     (record) => record.directory !== directory,
   )
   if (holder === undefined) return held
@@ -220,11 +226,11 @@ async function lockSingleWriter(
   )
 }
 
-function findPublications(session: Session, volumeId: string, volume: string | undefined): MountRecord[] {
+function findVolumePublications(session: Session, volumeId: string, volume: string | undefined): MountRecord[] {
   const points = new Set(parseMountinfo(session.host.mounts.table()).map(({ mountPoint }) => mountPoint))
   return findRecordedMounts(session, points).flatMap(({ record }) => {
     if (record?.lifecycle === undefined) return []
     const isSame = record.publication?.volumeId === volumeId || (volume !== undefined && record.volume === volume)
-    return isSame && isLiveMount(session, record) ? [record] : []
+    return isSame && isRecordedMountLive(session, record) ? [record] : []
   })
 }

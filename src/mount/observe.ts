@@ -20,7 +20,7 @@ import { readSourceView, type SourceView } from '../volume/detached-tree.ts'
 import { canRemountSameContent, type OpenedSource, type VolumeKind } from '../volume/kind/kind.ts'
 
 /** The complete input of a mount plan, observed at one moment under the lock. */
-export interface MountView extends MountPointState {
+export interface MountPlanInput extends MountPointState {
   record: MountRecord | undefined
   /** The id of the topmost mount, also if that does not respond. */
   mountId: bigint | undefined
@@ -44,14 +44,14 @@ export interface MountView extends MountPointState {
 }
 
 /** Collects everything that a mount plan depends on. Must be called under the mount's lock. */
-export async function observe(
+export async function observeMount(
   session: Session,
   request: MountRequest,
   kind: VolumeKind,
   point: MountPoint,
   source: OpenedSource | undefined,
   record: MountRecord | undefined,
-): Promise<MountView> {
+): Promise<MountPlanInput> {
   const { host } = session
   const { stat, healthUnknownReason } = await statServedMount(session, point, record)
   if (healthUnknownReason !== undefined) session.warn(healthUnknownReason, 'unresponsive')
@@ -68,16 +68,16 @@ export async function observe(
     needsGuard: isServed && !hasGuardMount(host, point.path),
     record,
     mountId: readMountId(host, point, seen),
-    walked: record && readWalkedVolume(session, record),
+    walked: record && readWalkedVolumeRecord(session, record),
     source: kind.persistent ? readSourceView(session, request, kind, source) : undefined,
     boot,
     shownGroup: stat === undefined || stat === 'broken' ? undefined : stat.gid,
-    isMappedByRuntime: isMapRequested && isMappedByRuntime(session, kind, point.path, isMapped),
+    isMappedByRuntime: isMapRequested && isVolumeMappedByRuntime(session, kind, point.path, isMapped),
     healthUnknownReason,
   }
 }
 
-function isMappedByRuntime(session: Session, kind: VolumeKind, path: string, isMapped: boolean): boolean {
+function isVolumeMappedByRuntime(session: Session, kind: VolumeKind, path: string, isMapped: boolean): boolean {
   if (!hasPodUserNamespace(session.host, path)) return false
   if (!canRemountSameContent(kind)) return true
   // Containers keep their clones while the plugin is not running, as at an upgrade.
@@ -92,7 +92,7 @@ function readMountId(host: Host, point: MountPoint, { mounted }: MountPointState
   return typeof there === 'object' && there.mountRoot ? BigInt(there.mountId) : undefined
 }
 
-function readWalkedVolume(session: Session, { given, volume }: MountRecord): VolumeRecord | undefined {
+function readWalkedVolumeRecord(session: Session, { given, volume }: MountRecord): VolumeRecord | undefined {
   if (given.by !== 'walk' || volume === undefined) return undefined
   const found = readWhileVolumeIdle(session, volume, () => volumeRecords.readUnlessDamaged(session, volume))
   return found === 'busy' ? undefined : found

@@ -1,6 +1,6 @@
-import { type AllowVerdict, decideRequest } from '../config/allow.ts'
-import { isSameMount, type MountRequest } from '../config/mount-request.ts'
-import { DEFAULT_FS_TYPES, findWritableRule, type Rule } from '../config/rule.ts'
+import { type AllowRulesVerdict, checkRequestAgainstRules } from '../config/allow.ts'
+import { isSameMountRequest, type MountRequest } from '../config/mount-request.ts'
+import { type AllowRule, DEFAULT_ALLOWED_FS_TYPES, findRulePermittingWrites } from '../config/rule.ts'
 import { formatSource, getSourcePath, parseSource } from '../config/source.ts'
 import { quoteValue, Refusal } from '../errors/refusal.ts'
 import { isDirectory } from '../kernel/host.ts'
@@ -30,37 +30,41 @@ import { findOtherSourcePaths } from '../volume/second-paths.ts'
  * @returns the request with the facts of its rule, and whether the rules were applied now
  * @throws {Refusal}
  */
-export function permitRequest(
+export function permitMountRequest(
   session: Session,
   requested: MountRequest,
   kind: VolumeKind,
   record: MountRecord | undefined,
 ): { request: MountRequest; isNew: boolean } {
   const isMountedNow = record?.mounted !== undefined && record.boot === session.host.bootId()
-  if (isMountedNow && isSameMount(record.request, requested)) {
+  if (isMountedNow && isSameMountRequest(record.request, requested)) {
     return { request: applyRuleFacts(requested, record), isNew: false }
   }
-  const verdict = judgeRequest(session, requested, kind)
+  const verdict = applyAllowRules(session, requested, kind)
   if ('refusal' in verdict) throw new Refusal(verdict.refusal)
-  const facts = readRuleFacts(verdict.rule)
+  const facts = extractRuleFacts(verdict.rule)
   const secretKeys = kind.secretKeys === 'by rule' ? facts.secretKeys : undefined
   return { request: applyRuleFacts(requested, { ...facts, secretKeys }), isNew: true }
 }
 
 /** Applies the node's rules to a request, by the path that it names. */
-export function judgeRequest({ config, secrets }: Session, requested: MountRequest, kind: VolumeKind): AllowVerdict {
+export function applyAllowRules(
+  { config, secrets }: Session,
+  requested: MountRequest,
+  kind: VolumeKind,
+): AllowRulesVerdict {
   const naming = (option: string) => findRequiredOptionNaming(kind.optionRules(), option)
   // Secrets are decoded only for kinds that need them.
   const secretNames = kind.secretKeys === 'by rule' ? [...(secrets?.keys() ?? [])] : []
   const walksServer = kind.isRemote === true && kind.walk === true
-  return decideRequest(
+  return checkRequestAgainstRules(
     config.allow,
     { ...requested, secretNames },
     { walksServer, hasNoSource: kind.hasNoSource === true, naming },
   )
 }
 
-const readRuleFacts = (rule: Rule): RequestRuleFacts => ({
+const extractRuleFacts = (rule: AllowRule): RequestRuleFacts => ({
   ...rule,
   setGid: rule.setGid === 'root' ? undefined : rule.setGid,
 })
@@ -71,16 +75,16 @@ const readRuleFacts = (rule: Rule): RequestRuleFacts => ({
  * @returns the request, restricted to what all of these rules permit
  * @throws {Refusal}
  */
-export function permitSource(
+export function permitOpenedSource(
   session: Session,
   request: MountRequest,
   kind: VolumeKind,
   opened: OpenedSource,
 ): MountRequest {
   const table = snapshotMountTable(session.host)
-  refuseProtected(session, request, opened, table)
-  const permitted = permitOtherPaths(session, request, kind, opened, table)
-  refuseWritable(session, kind, request, opened)
+  refuseProtectedSource(session, request, opened, table)
+  const permitted = permitOtherSourcePaths(session, request, kind, opened, table)
+  refuseSourceWritableByPods(session, kind, request, opened)
   return permitted
 }
 
@@ -88,7 +92,7 @@ export function permitSource(
  * Permits a source that overlaps the content of a rule's path through another mount only if the pod may have that path
  * too. Locations are compared through every mount of the node.
  */
-function permitOtherPaths(
+function permitOtherSourcePaths(
   session: Session,
   request: MountRequest,
   kind: VolumeKind,
@@ -99,8 +103,8 @@ function permitOtherPaths(
   const kubeletDirectory = parseVolumePod(request.directory)?.root
   const named = { handle, path: requested, kubeletDirectory, rules: session.config.allow }
   return findOtherSourcePaths(session, table, named).reduce((permitted, { path, source }) => {
-    const verdict = judgeRequest(session, { ...request, source: parseSource(source) }, kind)
-    if ('rule' in verdict) return restrict(permitted, readRuleFacts(verdict.rule))
+    const verdict = applyAllowRules(session, { ...request, source: parseSource(source) }, kind)
+    if ('rule' in verdict) return restrictMountRequest(permitted, extractRuleFacts(verdict.rule))
     const { reason, remedy, cause } = verdict.refusal
     throw Refusal.of(
       'source-second-path',
@@ -112,7 +116,7 @@ function permitOtherPaths(
 }
 
 /** Restricts a request to what another rule for the same source permits. `secretKeys` come from the rule of its path. */
-function restrict(request: MountRequest, other: RequestRuleFacts): MountRequest {
+function restrictMountRequest(request: MountRequest, other: RequestRuleFacts): MountRequest {
   const { fsGroup, secretKeys } = request
   const groups = [request.protectedGroups, other.protectedGroups].filter((list) => list !== undefined)
   return applyRuleFacts(request, {
@@ -128,7 +132,7 @@ function restrict(request: MountRequest, other: RequestRuleFacts): MountRequest 
  * rules do not permit, and may exploit the kernel or the program.
  * @throws {Refusal} if the node's rules or a recorded mount let a pod write to the source
  */
-function refuseWritable(
+function refuseSourceWritableByPods(
   session: Session,
   { isDisk, hasDaemon }: VolumeKind,
   { source: requested }: MountRequest,
@@ -148,7 +152,7 @@ function refuseWritable(
   // Records count, not current mounts: a container keeps a mount that the node has lost, and a repair restores it.
   const mounts = listReadableMountRecords(session)
   for (const path of places) {
-    const rule = findWritableRule(config.allow, path, DEFAULT_FS_TYPES)
+    const rule = findRulePermittingWrites(config.allow, path, DEFAULT_ALLOWED_FS_TYPES)
     if (rule !== undefined) {
       throw Refusal.of(
         'image-writable',
@@ -184,7 +188,7 @@ function refuseWritable(
  * the configuration. Locations are compared, because another mount may lead there by any path.
  * @throws {Refusal}
  */
-function refuseProtected(
+function refuseProtectedSource(
   session: Session,
   { source, directory, readOnly }: MountRequest,
   opened: OpenedSource,

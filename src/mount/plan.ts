@@ -1,6 +1,12 @@
-import { isSameMount, type MountRequest } from '../config/mount-request.ts'
+import { isSameMountRequest, type MountRequest } from '../config/mount-request.ts'
 import { createFault, type Fault, renderFault } from '../errors/fault.ts'
-import { type GroupPlan, type KindFacts, type MapStep, planGroup, type WalkStep } from '../fsgroup/group-plan.ts'
+import {
+  type GroupPlan,
+  type GroupWalkStep,
+  type MapGroupStep,
+  planGroup,
+  type VolumeKindFacts,
+} from '../fsgroup/group-plan.ts'
 import { isKubeletVolume } from '../kernel/mount-table/kubelet-volume.ts'
 import { parseMountFlags } from '../kernel/mount-table/mount-flags.ts'
 import {
@@ -9,21 +15,21 @@ import {
   isRecordedMount,
   type MountRecord,
 } from '../state/mount-record.ts'
-import type { MountView } from './observe.ts'
+import type { MountPlanInput } from './observe.ts'
 
 /** The former record; undefined if there was none: then nothing of the volume may remain. */
-type RecordUndo = { restore: MountRecord | undefined }
+type MountRecordUndo = { restore: MountRecord | undefined }
 
 /** One effect of a mount plan. `undo` names its inverse. If a later step fails, the inverses run in reverse order. */
-export type Step =
-  | { do: 'record'; record: MountRecord; undo: RecordUndo }
+export type MountStep =
+  | { do: 'record'; record: MountRecord; undo: MountRecordUndo }
   /** @property group applied by the kind's own mount options @property withheld why a requested group is not applied */
   | { do: 'make-tree'; group: number | undefined; withheld?: string; undo: 'close-tree' }
   | { do: 'set-flags'; set: number; clear: number }
-  | WalkStep
-  | MapStep
+  | GroupWalkStep
+  | MapGroupStep
   /** The record is written before the mount is attached: a record without a mount is harmless, the reverse is not. */
-  | { do: 'record-ready'; record: MountRecord; undo: RecordUndo }
+  | { do: 'record-ready'; record: MountRecord; undo: MountRecordUndo }
   /** A mount needs a mount point of its root's type. Kubelet created a directory, and expects one afterwards. */
   | { do: 'set-target'; type: 'directory' | 'file'; undo: 'directory-target' }
   /** Beneath what a daemon serves: attachGuardMount in volume/daemon.ts. */
@@ -40,7 +46,7 @@ export interface MountPlan {
   /** The reason of the decision, for the log. */
   reason: string
   fault?: Fault
-  steps: Step[]
+  steps: MountStep[]
 }
 
 /**
@@ -50,8 +56,8 @@ export interface MountPlan {
  */
 export function planMount(
   request: MountRequest,
-  view: MountView,
-  kindOf: (fsType: string) => KindFacts,
+  view: MountPlanInput,
+  kindOf: (fsType: string) => VolumeKindFacts,
   keepsRecord = false,
 ): MountPlan {
   const { record, mounted } = view
@@ -59,13 +65,13 @@ export function planMount(
   const kind = kindOf(fsType)
   const make = (decision: 'fresh' | 'replace', reason: string): MountPlan => {
     const given = planGroup(request, view.source, kind, view.isMappedByRuntime)
-    if (given.refusal !== undefined) return planFault(given.refusal)
+    if (given.refusal !== undefined) return createRefusalPlan(given.refusal)
     const isOwnMount = decision === 'replace' && isRecordedMount(record, view)
-    const steps = isOwnMount ? given.steps.map(keepMounted) : given.steps
+    const steps = isOwnMount ? given.steps.map(keepExistingMount) : given.steps
     return {
       decision,
       reason,
-      steps: planSteps(request, view, { ...given, steps }, kind.hasDaemon ?? false, keepsRecord),
+      steps: planMountSteps(request, view, { ...given, steps }, kind.hasDaemon ?? false, keepsRecord),
     }
   }
   if (mounted === undefined) {
@@ -76,13 +82,13 @@ export function planMount(
     return make('fresh', isInterrupted ? 'an earlier call was interrupted' : 'nothing is mounted')
   }
   if (mounted !== 'broken' && isRecordedMount(record, view)) {
-    const change = findChange(record, request, view)
+    const change = findMountChange(record, request, view)
     if (change === undefined) {
       return {
         decision: 'ready',
         reason: 'the mount is there and as asked for',
         // A call that crashed after the mount was attached did not reach these.
-        steps: [...includeIf(view.needsGuard, { do: 'guard' }), ...planDaemonEnds(record.replacedDaemons)],
+        steps: [...includeStepIf(view.needsGuard, { do: 'guard' }), ...planEndOfDaemons(record.replacedDaemons)],
       }
     }
     const { fsType } = record.request
@@ -93,7 +99,7 @@ export function planMount(
       'delete the pod to apply it',
     )
   }
-  const isUnfinished = isBeingReplaced(record, view)
+  const isUnfinished = isMountBeingReplaced(record, view)
   if (!isKubeletVolume(directory) && !isUnfinished) {
     return planRefusal(
       'mount-directory',
@@ -111,27 +117,32 @@ export function planMount(
 }
 
 /** A mount that a pod uses is not removed if its root cannot get the group. */
-function keepMounted<S extends WalkStep | MapStep>(step: S): S {
+function keepExistingMount<S extends GroupWalkStep | MapGroupStep>(step: S): S {
   if (step.do === 'own-volume') return { ...step, isMounted: true }
   if (step.do !== 'map-group' || typeof step.otherwise === 'string') return step
-  return { ...step, otherwise: keepMounted(step.otherwise) }
+  return { ...step, otherwise: keepExistingMount(step.otherwise) }
 }
 
-const planRefusal = (...fault: Parameters<typeof createFault>) => planFault(createFault(...fault))
+const planRefusal = (...fault: Parameters<typeof createFault>) => createRefusalPlan(createFault(...fault))
 
-const planFault = (fault: Fault): MountPlan => ({ decision: 'refuse', reason: renderFault(fault), fault, steps: [] })
+const createRefusalPlan = (fault: Fault): MountPlan => ({
+  decision: 'refuse',
+  reason: renderFault(fault),
+  fault,
+  steps: [],
+})
 
-const includeIf = (condition: boolean, step: Step): Step[] => (condition ? [step] : [])
+const includeStepIf = (condition: boolean, step: MountStep): MountStep[] => (condition ? [step] : [])
 
-const planDaemonEnds = ({ length }: readonly string[]) => includeIf(length > 0, { do: 'end-daemons' })
+const planEndOfDaemons = ({ length }: readonly string[]) => includeStepIf(length > 0, { do: 'end-daemons' })
 
 /** Whether a call crashed before it attached the new mount. */
-function isBeingReplaced(record: MountRecord | undefined, { mountId, boot }: MountView): boolean {
+function isMountBeingReplaced(record: MountRecord | undefined, { mountId, boot }: MountPlanInput): boolean {
   return mountId !== undefined && record?.boot === boot && record.replaces?.mountId === String(mountId)
 }
 
-function findChange(record: MountRecord, request: MountRequest, view: MountView): string | undefined {
-  if (!isSameMount(record.request, request)) return 'the options changed'
+function findMountChange(record: MountRecord, request: MountRequest, view: MountPlanInput): string | undefined {
+  if (!isSameMountRequest(record.request, request)) return 'the options changed'
   const { walked, source, mounted } = view
   const { given } = record
   // An idmapped mount cannot be mapped again (mount_setattr(2)), so the container would not start.
@@ -157,13 +168,13 @@ function findChange(record: MountRecord, request: MountRequest, view: MountView)
  * Plans the steps up to the new mount. An existing mount keeps its record until the new one is complete: other calls must
  * see that it references its volume.
  */
-function planSteps(
+function planMountSteps(
   request: MountRequest,
-  view: MountView,
+  view: MountPlanInput,
   given: GroupPlan,
   hasDaemon: boolean,
   keepsRecord: boolean,
-): Step[] {
+): MountStep[] {
   const isFresh = view.mounted === undefined
   const replacedDaemons = listReplacedDaemons(view)
   const record = {
@@ -175,7 +186,7 @@ function planSteps(
   // An interrupted call left a record that has no mount.
   const undo = { restore: isFresh && !keepsRecord ? undefined : view.record }
   return [
-    ...includeIf(isFresh, { do: 'record', record, undo }),
+    ...includeStepIf(isFresh, { do: 'record', record, undo }),
     {
       do: 'make-tree',
       group: given.byOption,
@@ -186,31 +197,31 @@ function planSteps(
     ...given.steps,
     { do: 'record-ready', record, undo },
     ...planAttachSteps(view, hasDaemon),
-    ...planDaemonEnds(replacedDaemons),
+    ...planEndOfDaemons(replacedDaemons),
   ]
 }
 
-function findReplacedMount({ record, mountId, boot }: MountView): MountRecord['replaces'] {
+function findReplacedMount({ record, mountId, boot }: MountPlanInput): MountRecord['replaces'] {
   if (mountId === undefined) return undefined
   const staging = record?.boot === boot ? findDaemonStagingDirectory(record, mountId) : undefined
   return { mountId: String(mountId), staging }
 }
 
 /** Lists the staging directories of the daemons that serve the current mount or earlier ones. */
-function listReplacedDaemons({ record, boot }: MountView): string[] {
+function listReplacedDaemons({ record, boot }: MountPlanInput): string[] {
   if (record === undefined || record.boot !== boot) return []
   return [...record.replacedDaemons, ...(record.staging === undefined ? [] : [record.staging])]
 }
 
 /** A mount cannot be attached beneath one of another type, so that replacement leaves a moment without a mount. */
-function planAttachSteps({ mounted, target, source }: MountView, hasDaemon: boolean): Step[] {
+function planAttachSteps({ mounted, target, source }: MountPlanInput, hasDaemon: boolean): MountStep[] {
   const type = source === undefined || source.isDirectory ? 'directory' : 'file'
   const there = mounted === undefined ? target : mounted === 'broken' || mounted.isDirectory ? 'directory' : 'file'
-  const guard = includeIf(hasDaemon, { do: 'guard' })
+  const guard = includeStepIf(hasDaemon, { do: 'guard' })
   if (mounted !== undefined && there === type) return [...guard, { do: 'replace' }]
   return [
-    ...includeIf(mounted !== undefined, { do: 'detach-all', undo: 'old-mount' }),
-    ...includeIf(there !== type, { do: 'set-target', type, undo: 'directory-target' }),
+    ...includeStepIf(mounted !== undefined, { do: 'detach-all', undo: 'old-mount' }),
+    ...includeStepIf(there !== type, { do: 'set-target', type, undo: 'directory-target' }),
     { do: 'attach', undo: 'detach' },
     // The guard follows the mount, because kubelet would take a guard alone for the volume.
     ...guard,

@@ -6,28 +6,35 @@ import { type Session, warnOnFailure } from '../state/session.ts'
 import { attachGuardMount, endHangingDaemon, endReplacedDaemons } from '../volume/daemon.ts'
 import type { DetachedTree } from '../volume/detached-tree.ts'
 import { listStagedProcesses } from '../volume/kind/staged.ts'
-import { attachAt, detachAll, replaceAt, type SavedMount, saveMount, setTarget } from './attach.ts'
-import type { Step } from './plan.ts'
+import {
+  attachTreeAtPoint,
+  createEmptyMountPoint,
+  detachAllMounts,
+  replaceMounts,
+  type SavedMount,
+  saveMount,
+} from './attach.ts'
+import type { MountStep } from './plan.ts'
 
-type Undoable = Extract<Step, { undo: unknown }>
+type UndoableMountStep = Extract<MountStep, { undo: unknown }>
 
 /**
  * Runs a mount plan. If a step fails, the inverses of the earlier steps run in reverse order.
  * @returns how the group was applied
  * @throws the error of the step that failed
  */
-export async function runPlan(
+export async function runMountPlan(
   session: Session,
   point: MountPoint,
   tree: DetachedTree,
-  steps: readonly Step[],
+  steps: readonly MountStep[],
 ): Promise<AppliedGroup> {
   const { host, config } = session
   const { stateDir } = config
   // Locks that are held until the tree is attached or discarded.
   const held = new DisposableStack()
   let given: AppliedGroup = { by: 'none' }
-  const done: Undoable[] = []
+  const done: UndoableMountStep[] = []
   let written: MountRecord | undefined
   let saved: SavedMount | undefined
 
@@ -36,7 +43,7 @@ export async function runPlan(
     mountRecords.write(session, record)
   }
 
-  async function apply(step: Step): Promise<void> {
+  async function apply(step: MountStep): Promise<void> {
     switch (step.do) {
       case 'record':
         return write({ ...step.record, hadSecrets: tree.hadSecrets })
@@ -60,23 +67,23 @@ export async function runPlan(
         await endHangingDaemon(session, point, written)
         saved = saveMount(host, point)
         try {
-          return void detachAll(host, point)
+          return void detachAllMounts(host, point)
         } catch (error) {
           // The mount may have been removed already, so this step is undone too.
           undo(step)
           throw error
         }
       case 'set-target':
-        return setTarget(host, point, step.type)
+        return createEmptyMountPoint(host, point, step.type)
       case 'guard':
         return attachGuardMount(host, point)
       case 'attach':
-        return attachAt(host, point, tree.handle)
+        return attachTreeAtPoint(host, point, tree.handle)
       case 'end-daemons':
         return endReplacedDaemons(session, point.path)
       case 'replace':
         await endHangingDaemon(session, point, written)
-        return replaceAt(host, point, tree.handle, tree.source)
+        return replaceMounts(host, point, tree.handle, tree.source)
       default:
         step satisfies never
     }
@@ -97,11 +104,11 @@ export async function runPlan(
   }
 
   /** Logs an inverse that fails and runs the others, because the pod's author needs the error of the failed step. */
-  function undo({ do: name, undo: inverse }: Undoable): void {
+  function undo({ do: name, undo: inverse }: UndoableMountStep): void {
     warnOnFailure(session, `could not undo "${name}"`, () => {
       if (inverse === 'close-tree') tree.close()
-      else if (inverse === 'directory-target') setTarget(host, point, 'directory')
-      else if (inverse === 'detach') detachAll(host, point)
+      else if (inverse === 'directory-target') createEmptyMountPoint(host, point, 'directory')
+      else if (inverse === 'detach') detachAllMounts(host, point)
       else if (inverse === 'old-mount') saved?.restore()
       else if (inverse.restore) write(inverse.restore)
       else {

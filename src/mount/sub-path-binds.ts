@@ -15,7 +15,7 @@ import {
   statMountPointUnsynced,
 } from '../kernel/mount-table/mount-point.ts'
 import { createLocationFinder, resolveRelativePath } from '../kernel/mount-table/tree-location.ts'
-import { detachAll } from './attach.ts'
+import { detachAllMounts } from './attach.ts'
 
 /**
  * Unmounts kubelet's binds of a volume for containers' `subPath`, and removes their directories. Kubelet does that before
@@ -23,63 +23,63 @@ import { detachAll } from './attach.ts'
  * @param directory the volume's mount directory, without links
  * @returns the leftovers with the reason, one clause each: they keep kubelet from removing the pod's directory
  */
-export function endSubPathBinds(host: Host, directory: string): string[] {
-  return clearSubPaths(host, directory, true)
+export function unmountSubPathBinds(host: Host, directory: string): string[] {
+  return findOrUnmountSubPathBinds(host, directory, true)
 }
 
-/** Finds the binds that `endSubPathBinds` would end. Changes nothing. */
+/** Finds the binds that `unmountSubPathBinds` would unmount. Changes nothing. */
 export function findSubPathBinds(host: Host, directory: string): string[] {
-  return clearSubPaths(host, directory, false)
+  return findOrUnmountSubPathBinds(host, directory, false)
 }
 
 /** Removes kubelet's file next to the CSI volume of a deleted pod: kubelet removes no file from there. */
-export function removeCsiNote(host: Host, directory: string): void {
-  if (isCsiVolume(directory)) host.files.remove(`${dirname(directory)}/${CSI_VOLUME_DATA_FILE}`)
+export function removeCsiData(host: Host, directory: string): void {
+  if (isCsiVolumeDirectory(directory)) host.files.remove(`${dirname(directory)}/${CSI_VOLUME_DATA_FILE}`)
 }
 
 /**
  * Removes the directory of an unmounted volume of a deleted pod. Only empty directories are removed.
- * @returns the leftovers, like `endSubPathBinds`
+ * @returns the leftovers, like `unmountSubPathBinds`
  */
-export function removeVolumeDirectory(host: Host, { path }: MountPoint): string[] {
-  const left = removeEmpty(host, path)
-  return left.length > 0 || !isCsiVolume(path) ? left : removeEmpty(host, dirname(path))
+export function removeEmptyDirectories(host: Host, { path }: MountPoint): string[] {
+  const left = removeDirectoryIfEmpty(host, path)
+  return left.length > 0 || !isCsiVolumeDirectory(path) ? left : removeDirectoryIfEmpty(host, dirname(path))
 }
 
-const isCsiVolume = (directory: string) => basename(dirname(dirname(directory))) === CSI_PLUGIN_DIRECTORY
+const isCsiVolumeDirectory = (directory: string) => basename(dirname(dirname(directory))) === CSI_PLUGIN_DIRECTORY
 
 /** Lists the reasons why kubelet cannot remove the directory of an unmounted volume. Changes nothing. */
-export function findInVolumeDirectory(host: Host, path: string): string[] {
-  return listDirectory(host, path).length > 0 ? [formatNotEmpty(path)] : []
+export function findVolumeLeftovers(host: Host, path: string): string[] {
+  return listKubeletDirectory(host, path).length > 0 ? [formatNotEmptyReason(path)] : []
 }
 
-function clearSubPaths(host: Host, directory: string, isEnding: boolean): string[] {
+function findOrUnmountSubPathBinds(host: Host, directory: string, isEnding: boolean): string[] {
   const pod = findPodDirectory(directory)
   if (pod === undefined) return []
   const [plugin = '', volume = ''] = directory.slice(`${pod}/volumes/`.length).split('/')
   const top = `${pod}/volume-subpaths/${volume}`
-  const containers = listDirectory(host, top)
-  if (containers.length === 0) return isEnding ? removeEmpty(host, top) : []
-  const isOfOther = createOtherVolumeCheck(host, pod, { plugin, volume })
+  const containers = listKubeletDirectory(host, top)
+  if (containers.length === 0) return isEnding ? removeDirectoryIfEmpty(host, top) : []
+  const isOfOther = createOtherVolumeBindCheck(host, pod, { plugin, volume })
   let hasOthers = false
   const left = containers.flatMap((container) => {
     const above = `${top}/${container}`
-    const paths = listDirectory(host, above).map((index) => `${above}/${index}`)
+    const paths = listKubeletDirectory(host, above).map((index) => `${above}/${index}`)
     const ours = paths.filter((path) => !isOfOther(path))
     const isShared = ours.length < paths.length
     hasOthers ||= isShared
-    const kept = ours.flatMap((path) => (isEnding ? endBind(host, path) : findBind(host, path)))
-    return kept.length > 0 || !isEnding || isShared ? kept : removeEmpty(host, above)
+    const kept = ours.flatMap((path) => (isEnding ? unmountSubPathBind(host, path) : findSubPathBind(host, path)))
+    return kept.length > 0 || !isEnding || isShared ? kept : removeDirectoryIfEmpty(host, above)
   })
   if (left.length > 0 || !isEnding || hasOthers) return left
-  const kept = removeEmpty(host, top)
+  const kept = removeDirectoryIfEmpty(host, top)
   // The parent directory also contains the binds of the pod's other volumes.
-  if (kept.length === 0) removeEmpty(host, dirname(top))
+  if (kept.length === 0) removeDirectoryIfEmpty(host, dirname(top))
   return kept
 }
 
 /** Lists a directory of kubelet's. Returns no name if it is a mount point or not a directory. */
-function listDirectory(host: Host, path: string): string[] {
+function listKubeletDirectory(host: Host, path: string): string[] {
   using point = openMountPoint(host, path)
   const stat = point && statMountPointUnsynced(host, point)
   if (stat === undefined || stat === 'broken' || stat.mountRoot || !isDirectory(stat)) return []
@@ -91,12 +91,12 @@ function listDirectory(host: Host, path: string): string[] {
  * volumes can therefore share a directory of binds.
  * @returns whether a bind shows the other volume
  */
-function createOtherVolumeCheck(
+function createOtherVolumeBindCheck(
   host: Host,
   pod: string,
   { plugin, volume }: { plugin: string; volume: string },
 ): (path: string) => boolean {
-  const others = listDirectory(host, `${pod}/volumes`)
+  const others = listKubeletDirectory(host, `${pod}/volumes`)
     .filter((name) => name !== plugin)
     .map((name) => formatVolumeDirectory(pod, name, volume))
     .filter((path) => host.files.has(path))
@@ -110,15 +110,15 @@ function createOtherVolumeCheck(
   }
 }
 
-function endBind(host: Host, path: string): string[] {
+function unmountSubPathBind(host: Host, path: string): string[] {
   using point = openMountPoint(host, path)
   if (point === undefined) return []
   if (!/\/\d+$/.test(path)) return [`${quoteValue(path)} is not kubelet's`]
   try {
-    detachAll(host, point)
+    detachAllMounts(host, point)
     const stat = statMountPointUnsynced(host, point)
     if (stat !== undefined && stat !== 'broken' && isEmptyFile(stat)) host.inodes.removeFile(point.parent, point.name)
-    else return removeEmpty(host, path)
+    else return removeDirectoryIfEmpty(host, path)
   } catch (error) {
     const code = getErrno(error)
     if (code === undefined) throw error
@@ -127,7 +127,7 @@ function endBind(host: Host, path: string): string[] {
   return []
 }
 
-function findBind(host: Host, path: string): string[] {
+function findSubPathBind(host: Host, path: string): string[] {
   using point = openMountPoint(host, path)
   if (point === undefined) return []
   const stat = statMountPointUnsynced(host, point)
@@ -135,7 +135,7 @@ function findBind(host: Host, path: string): string[] {
   return stat === undefined ? [] : [`${quoteValue(path)} is not removed`]
 }
 
-function removeEmpty(host: Host, path: string): string[] {
+function removeDirectoryIfEmpty(host: Host, path: string): string[] {
   using point = openMountPoint(host, path)
   if (point === undefined) return []
   try {
@@ -144,9 +144,9 @@ function removeEmpty(host: Host, path: string): string[] {
     const code = getErrno(error)
     if (code === undefined) throw error
     if (code === 'ENOENT') return []
-    return [code === 'ENOTEMPTY' ? formatNotEmpty(path) : `${quoteValue(path)} cannot be removed (${code})`]
+    return [code === 'ENOTEMPTY' ? formatNotEmptyReason(path) : `${quoteValue(path)} cannot be removed (${code})`]
   }
   return []
 }
 
-const formatNotEmpty = (path: string) => `${quoteValue(path)} is not empty`
+const formatNotEmptyReason = (path: string) => `${quoteValue(path)} is not empty`

@@ -12,7 +12,7 @@ import type { PlannedSubmounts } from '../volume/detached-tree.ts'
 import type { OpenedSource, VolumeKind } from '../volume/kind/kind.ts'
 import { openSourceWithoutLinks } from '../volume/kind/source-path.ts'
 import { isInternalMount } from '../volume/second-paths.ts'
-import { judgeRequest, permitSource } from './permission.ts'
+import { applyAllowRules, permitOpenedSource } from './permission.ts'
 
 /**
  * Decides which mounts inside of a source the pod sees, before the source is mounted.
@@ -34,7 +34,7 @@ export async function planSubmounts(
     isInternalMount(session, row, kubeletDirectory) ? 'internal' : 'others',
   )
   if (request.submounts === 'include') {
-    await assertIncludable(session, request, kind, source, { internal, others })
+    await assertSubmountsAllowed(session, request, kind, source, { internal, others })
     return { included: new Set(rows.map(({ id }) => id)) }
   }
   if (others.length === 0) return {}
@@ -52,13 +52,13 @@ export async function planSubmounts(
 }
 
 /** Makes the fault of a mount inside of the source one of option "submounts". */
-function includeFault(fault: Fault, prefix: string): Fault {
+function toSubmountsFault(fault: Fault, prefix: string): Fault {
   const { reason, remedy, cause } = prefixFault(fault, `is "include", but ${prefix}`)
   return createOptionFault('option-contradiction', 'submounts', reason, remedy, cause)
 }
 
 /** @throws {Refusal} for the first mount that the rules do not allow as the pod's source, or that cannot be cloned */
-async function assertIncludable(
+async function assertSubmountsAllowed(
   session: Session,
   request: MountRequest,
   kind: VolumeKind,
@@ -68,7 +68,7 @@ async function assertIncludable(
   const refuse = (reason: string, remedy: string) =>
     new Refusal(createOptionFault('option-contradiction', 'submounts', `is "include", but ${reason}`, remedy))
   const refuseMount = (faults: readonly Fault[], prefix = '') =>
-    new Refusal(faults.map((fault) => includeFault(fault, prefix)))
+    new Refusal(faults.map((fault) => toSubmountsFault(fault, prefix)))
   if (internal.length > 0) {
     const reason = `source ${quoteValue(path)} has mounts of kubelet or modekeep inside, which no pod may see`
     throw refuse(`${reason}: ${formatMountList(internal)}`, 'name a source without them')
@@ -81,13 +81,13 @@ async function assertIncludable(
     const submountRequest = { ...request, source: parseSource(mountPoint), subPath: undefined, submounts: undefined }
     const faults = kind.faults(submountRequest, session.config)
     if (faults.length > 0) throw refuseMount(faults, `${quoteValue(mountPoint)} cannot be a source: `)
-    const verdict = judgeRequest(session, submountRequest, kind)
+    const verdict = applyAllowRules(session, submountRequest, kind)
     if ('refusal' in verdict) throw refuseMount([verdict.refusal])
     if (await isUnresponsivePath(session, mountPoint))
       throw refuseMount([createUnresponsiveFault(quoteValue(mountPoint), 'mount it again')])
     const handle = openSourceWithoutLinks(session.host, mountPoint, {})
     using _ = deferHandleClose(session.host.inodes, handle)
     const stat = session.host.inodes.statMountPoint(handle)
-    permitSource(session, submountRequest, kind, { handle, stat, path: mountPoint })
+    permitOpenedSource(session, submountRequest, kind, { handle, stat, path: mountPoint })
   }
 }

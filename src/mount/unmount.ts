@@ -1,6 +1,6 @@
 import { findFaultCode, quoteValue, Refusal } from '../errors/refusal.ts'
 import { restoreVolume } from '../fsgroup/restore-volume.ts'
-import { restoreRootBit, restoreRootBits } from '../fsgroup/root-bit.ts'
+import { restoreLeftoverRootSetGid, restoreRootSetGid } from '../fsgroup/root-bit.ts'
 import { deferHandleClose, type Handle, type Host, type MountedFileSystem, tolerateErrno } from '../kernel/host.ts'
 import { isKubeletVolume } from '../kernel/mount-table/kubelet-volume.ts'
 import {
@@ -20,15 +20,15 @@ import { rootSetGidRecords } from '../state/volume-record.ts'
 import { endMountDaemon, endStoppedDaemons, findHangingDaemon } from '../volume/daemon.ts'
 import { unmountStaleStages } from '../volume/kind/staged.ts'
 import { WorkerCrashedError } from '../worker/isolated.ts'
-import { detachAll, restoreDirectory } from './attach.ts'
+import { detachAllMounts, replaceMountFileByDirectory } from './attach.ts'
 import {
   type BusyFileSystem,
-  findBusyAfterUnmount,
-  findFileSystem,
-  recordBusy,
-  refuseBusy,
+  findBusyFileSystemAfterUnmount,
+  findFileSystemOfMount,
+  recordBusyFileSystem,
+  refuseBusyUnmount,
 } from './busy-file-system.ts'
-import { endSubPathBinds, findInVolumeDirectory, removeCsiNote, removeVolumeDirectory } from './sub-path-binds.ts'
+import { findVolumeLeftovers, removeCsiData, removeEmptyDirectories, unmountSubPathBinds } from './sub-path-binds.ts'
 
 /**
  * Removes every mount at the directory, and its records. Succeeds if nothing is there. A damaged journal, a missing source
@@ -37,7 +37,7 @@ import { endSubPathBinds, findInVolumeDirectory, removeCsiNote, removeVolumeDire
  * @returns a message about a successful unmount, if there is one
  * @throws {Refusal} for a limited time while the file system of a disk or an image is in use: all else is done then
  */
-export async function unmount(
+export async function unmountPodVolume(
   session: Session,
   directory: string,
   finish: (point: MountPoint) => void = () => {},
@@ -49,35 +49,37 @@ export async function unmount(
   const record = await ignoreRecordFailure(session, () => mountRecords.read(session, path))
   // A record that this version cannot read counts too: it was written for this directory.
   const isOnRecord = record !== undefined || (await ignoreRecordFailure(session, () => mountRecords.has(session, path)))
-  if (!isOnRecord) refuseForeign(host, point)
+  if (!isOnRecord) refuseForeignMount(host, point)
   session.note({ decision: isOnRecord ? 'unmount' : 'nothing recorded', ...(record?.pod && { pod: record.pod }) })
   // Binds are unmounted first, as kubelet does: a remaining bind keeps the volume's file system mounted.
-  const left = isOnRecord || isKubeletVolume(path) ? endSubPathBinds(host, path) : []
-  if (left.length > 0) session.warn(formatLeftover(left), 'pod-directory')
-  const fileSystem = findFileSystem(session, point, record)
+  const left = isOnRecord || isKubeletVolume(path) ? unmountSubPathBinds(host, path) : []
+  if (left.length > 0) session.warn(formatPodDirectoryLeftovers(left), 'pod-directory')
+  const fileSystem = findFileSystemOfMount(session, point, record)
   using handles = new DisposableStack()
-  const root = await ignoreRecordFailure(session, () => openRecordedRoot(session, point, record, handles))
+  const root = await ignoreRecordFailure(session, () => openRecordedVolumeRoot(session, point, record, handles))
   let wasInUse = false
   if (point) {
-    wasInUse = await detach(session, point, record, fileSystem)
-    if (isOnRecord || isKubeletVolume(path)) restoreDirectory(host, point)
+    wasInUse = await detachVolume(session, point, record, fileSystem)
+    if (isOnRecord || isKubeletVolume(path)) replaceMountFileByDirectory(host, point)
     finish(point)
   }
   // Without the lock the record and a pending restore stay, because both belong to that mount. Unreadable records stay
   // too.
-  if (lock && record) await restoreIfPending(session, record)
-  if (lock && record) await restoreMountRootBit(session, record, root)
+  if (lock && record) await restoreVolumeIfPending(session, record)
+  if (lock && record) await restoreMountRootSetGid(session, record, root)
   // An open handle would keep the file system busy.
   handles.dispose()
-  const busy = await findBusyAfterUnmount(session, fileSystem, record, wasInUse)
+  const busy = await findBusyFileSystemAfterUnmount(session, fileSystem, record, wasInUse)
   const kept =
     lock && record
-      ? await ignoreRecordFailure(session, () => forgetUnlessLeft(session, record, 'unmounted', { left, busy }))
+      ? await ignoreRecordFailure(session, () =>
+          removeRecordUnlessLeftover(session, record, 'unmounted', { left, busy }),
+        )
       : undefined
   if (record) endStoppedDaemons(session, record)
   if (lock) unmountStaleStages(session)
   if (busy === undefined) return undefined
-  refuseBusy(session, busy, kept?.busySince)
+  refuseBusyUnmount(session, busy, kept?.busySince)
   session.warn(busy.reason, 'unmount-busy')
   return busy.reason
 }
@@ -95,34 +97,34 @@ export interface UnmountLeftover {
  * A crash on the way leaves the same state as a crash of kubelet's call.
  * @returns the leftovers, which the record names until they are removed
  */
-export async function unmountLocked(
+export async function unmountDeletedPodVolume(
   session: Session,
   point: MountPoint | undefined,
   record: MountRecord,
 ): Promise<UnmountLeftover> {
   const { host } = session
-  const fileSystem = findFileSystem(session, point, record)
-  const binds = endSubPathBinds(host, record.directory)
+  const fileSystem = findFileSystemOfMount(session, point, record)
+  const binds = unmountSubPathBinds(host, record.directory)
   using handles = new DisposableStack()
-  const root = openRecordedRoot(session, point, record, handles)
-  const wasInUse = point !== undefined && (await detach(session, point, record, fileSystem))
-  if (point) restoreDirectory(host, point)
-  await restoreIfPending(session, record, true)
-  await restoreMountRootBit(session, record, root)
+  const root = openRecordedVolumeRoot(session, point, record, handles)
+  const wasInUse = point !== undefined && (await detachVolume(session, point, record, fileSystem))
+  if (point) replaceMountFileByDirectory(host, point)
+  await restoreVolumeIfPending(session, record, true)
+  await restoreMountRootSetGid(session, record, root)
   handles.dispose()
-  removeCsiNote(host, record.directory)
-  const foreseen = [...binds, ...findInVolumeDirectory(host, record.directory)]
+  removeCsiData(host, record.directory)
+  const foreseen = [...binds, ...findVolumeLeftovers(host, record.directory)]
   // A crash after this leaves empty directories, which kubelet removes by itself.
-  const busy = await findBusyAfterUnmount(session, fileSystem, record, wasInUse)
-  const kept = forgetUnlessLeft(session, record, 'pod gone', { left: foreseen, busy })
-  const left = [...binds, ...(point ? removeVolumeDirectory(host, point) : [])]
+  const busy = await findBusyFileSystemAfterUnmount(session, fileSystem, record, wasInUse)
+  const kept = removeRecordUnlessLeftover(session, record, 'pod gone', { left: foreseen, busy })
+  const left = [...binds, ...(point ? removeEmptyDirectories(host, point) : [])]
   if (kept === undefined && left.length > 0) mountRecords.write(session, { ...record, ended: 'pod gone' })
   endStoppedDaemons(session, record)
   return { left, busy }
 }
 
-/** @param left the leftovers, as `endSubPathBinds` returns them */
-export function formatLeftover(left: readonly string[]): string {
+/** @param left the leftovers, as `unmountSubPathBinds` returns them */
+export function formatPodDirectoryLeftovers(left: readonly string[]): string {
   return `the volume is unmounted, but in the directory of its pod ${left.join('; ')}: remove that, then call "modekeep heal"`
 }
 
@@ -130,7 +132,7 @@ export function formatLeftover(left: readonly string[]): string {
  * Removes the record unless a leftover exists: then it stays, so that status, doctor and gc report it.
  * @returns the record, if it stays
  */
-function forgetUnlessLeft(
+function removeRecordUnlessLeftover(
   session: Session,
   record: MountRecord,
   ended: NonNullable<MountRecord['ended']>,
@@ -140,13 +142,13 @@ function forgetUnlessLeft(
     forgetMountRecord(session, record.directory, record.volume)
     return undefined
   }
-  const kept = { ...(busy ? recordBusy(session, record, busy) : { ...record, busySince: undefined }), ended }
+  const kept = { ...(busy ? recordBusyFileSystem(session, record, busy) : { ...record, busySince: undefined }), ended }
   if (JSON.stringify(kept) !== JSON.stringify(record)) mountRecords.write(session, kept)
   return kept
 }
 
 /** @returns whether a file system without a device, which has no other sign of use, was in use */
-async function detach(
+async function detachVolume(
   session: Session,
   point: MountPoint,
   record: MountRecord | undefined,
@@ -158,11 +160,11 @@ async function detach(
     host.mounts.detach(point.parent, point.name, true)
     endMountDaemon(session, record, hanging)
   }
-  return detachAll(host, point, fileSystem?.devices.length === 0)
+  return detachAllMounts(host, point, fileSystem?.devices.length === 0)
 }
 
 /** Opens the root of a mount whose set-gid bit is recorded. It shows the volume even if the source has been replaced. */
-function openRecordedRoot(
+function openRecordedVolumeRoot(
   session: Session,
   point: MountPoint | undefined,
   record: MountRecord | undefined,
@@ -180,13 +182,13 @@ function openRecordedRoot(
  * Restores the root's set-gid bit. Runs after the detach, because one of two calls that unmount the last two mounts must
  * find no other mount. Runs after the walk's restore, because the walk may have recorded the bit.
  */
-async function restoreMountRootBit(session: Session, record: MountRecord, root?: Handle): Promise<void> {
+async function restoreMountRootSetGid(session: Session, record: MountRecord, root?: Handle): Promise<void> {
   const { volume, directory } = record
   if (volume === undefined || record.given.by === 'none') return
   await ignoreRecordFailure(session, async () => {
-    await restoreRootBit(session, volume, { except: directory, mounted: root })
+    await restoreRootSetGid(session, volume, { except: directory, mounted: root })
     // A mount of a part may have been the last one.
-    await restoreRootBits(session)
+    await restoreLeftoverRootSetGid(session)
   })
 }
 
@@ -196,20 +198,20 @@ async function restoreMountRootBit(session: Session, record: MountRecord, root?:
  * @param isOver the pod is deleted: the volume's pending restore is run
  * @returns the leftovers: the record stays if there are any
  */
-export async function forgetLocked(
+export async function removeEndedMountRecord(
   session: Session,
   point: MountPoint | undefined,
   record: MountRecord,
   isOver: boolean,
 ): Promise<UnmountLeftover> {
-  if (isOver && record.ended === 'pod gone') return unmountLocked(session, point, record)
-  const fileSystem = findFileSystem(session, undefined, record)
-  const left = isOver ? endSubPathBinds(session.host, record.directory) : []
-  if (point) restoreDirectory(session.host, point)
-  if (isOver) await restoreIfPending(session, record, true)
-  if (isOver) await restoreMountRootBit(session, record)
-  const busy = await findBusyAfterUnmount(session, fileSystem, record)
-  forgetUnlessLeft(session, record, 'unmounted', { left, busy })
+  if (isOver && record.ended === 'pod gone') return unmountDeletedPodVolume(session, point, record)
+  const fileSystem = findFileSystemOfMount(session, undefined, record)
+  const left = isOver ? unmountSubPathBinds(session.host, record.directory) : []
+  if (point) replaceMountFileByDirectory(session.host, point)
+  if (isOver) await restoreVolumeIfPending(session, record, true)
+  if (isOver) await restoreMountRootSetGid(session, record)
+  const busy = await findBusyFileSystemAfterUnmount(session, fileSystem, record)
+  removeRecordUnlessLeftover(session, record, 'unmounted', { left, busy })
   endStoppedDaemons(session, record)
   return { left, busy }
 }
@@ -225,7 +227,7 @@ async function ignoreRecordFailure<T>(session: Session, work: () => T | Promise<
   }
 }
 
-function refuseForeign(host: Host, point: MountPoint | undefined): void {
+function refuseForeignMount(host: Host, point: MountPoint | undefined): void {
   if (point === undefined || isKubeletVolume(point.path) || !isMounted(statMountPointUnsynced(host, point))) return
   throw Refusal.of(
     'mount-directory',
@@ -239,7 +241,7 @@ function refuseForeign(host: Host, point: MountPoint | undefined): void {
  * @param isOver the pod is deleted, so no unmount may follow: after a crash the record must stay for the next heal
  * @throws {WorkerCrashedError} if `isOver`
  */
-async function restoreIfPending(session: Session, record: MountRecord, isOver = false): Promise<void> {
+async function restoreVolumeIfPending(session: Session, record: MountRecord, isOver = false): Promise<void> {
   try {
     await restoreVolume(session, record)
   } catch (error) {

@@ -1,6 +1,6 @@
 import { formatError, Refusal } from '../errors/refusal.ts'
 import { createPathLookups, createUnresponsiveRefusal } from '../kernel/mount-table/responsiveness.ts'
-import { formatLeftover } from '../mount/unmount.ts'
+import { formatPodDirectoryLeftovers } from '../mount/unmount.ts'
 import { locateVolume } from '../state/find-volume.ts'
 import { isImportBusy, removeInterruptedImport } from '../state/import-stage.ts'
 import { isRecordDirectoryBusy } from '../state/lock-holders.ts'
@@ -17,22 +17,22 @@ import {
 import type { Session } from '../state/session.ts'
 import { volumeRecords } from '../state/volume-record.ts'
 import { listStaleStages, unmountStaleStages } from '../volume/kind/staged.ts'
-import { forget, type HealPlan, judge, judgeLocked } from './heal-plan.ts'
-import { Kubelets, type PodFate } from './kubelets.ts'
+import { forgetEndedMount, type HealPlan, judgeMount, judgeMountLocked } from './heal-plan.ts'
+import { KubeletPods, type PodFate } from './kubelets.ts'
 import {
-  collectVolume,
+  collectVolumeGarbage,
   type GarbageFate,
   type GarbageItem,
   type GarbageRequest,
-  IN_PROGRESS,
-  INTERRUPTED,
+  IN_PROGRESS_FATE,
+  INTERRUPTED_CALL_FATE,
 } from './volume-garbage.ts'
 
 /** Removes records that no mount, pod or restore needs, each under its lock. Records that a call uses are kept. */
 export async function collectGarbage(
   session: Session,
   request: GarbageRequest,
-  kubelets = new Kubelets(),
+  kubelets = new KubeletPods(),
 ): Promise<GarbageItem[]> {
   const { host, config } = session
   const items: GarbageItem[] = []
@@ -40,37 +40,41 @@ export async function collectGarbage(
   for (const { directory, record, problem } of listRecordedMounts(session)) {
     if (problem) items.push({ kind: 'mount record', name: directory, action: 'kept', reason: problem.message })
     if (record)
-      items.push(await collectItem('mount record', directory, () => collectRecord(session, record, isDry, kubelets)))
+      items.push(
+        await collectGarbageItem('mount record', directory, () => collectMountRecord(session, record, isDry, kubelets)),
+      )
   }
   for (const place of listMountRecordDirectories(session)) {
     if (!listLeftoverFiles(session, place)) continue
     const collect = () =>
       (isDry ? !isRecordDirectoryBusy(session, place) : removeLeftoverRecordDirectory(session, place))
-        ? INTERRUPTED
-        : IN_PROGRESS
-    items.push(await collectItem('lock', place.name, collect))
+        ? INTERRUPTED_CALL_FATE
+        : IN_PROGRESS_FATE
+    items.push(await collectGarbageItem('lock', place.name, collect))
   }
   // Volumes follow the mounts, because a removed mount record no longer needs its volume.
   const lookups = createPathLookups(session)
   for (const volume of new Set([...listVolumesWithRecords(session), ...listVolumesWithReservation(session)])) {
-    const collected = collectVolume(session, volume, request, lookups)
-    items.push(...(await collected.catch((error) => [toFailedItem('volume', volume, error)])))
+    const collected = collectVolumeGarbage(session, volume, request, lookups)
+    items.push(...(await collected.catch((error) => [toFailedGarbageItem('volume', volume, error)])))
   }
   for (const volume of listVolumesInImport(session)) {
     const collect = () =>
-      (isDry ? !isImportBusy(session, volume) : removeInterruptedImport(session, volume)) ? INTERRUPTED : IN_PROGRESS
-    items.push(await collectItem('import', volume, collect))
+      (isDry ? !isImportBusy(session, volume) : removeInterruptedImport(session, volume))
+        ? INTERRUPTED_CALL_FATE
+        : IN_PROGRESS_FATE
+    items.push(await collectGarbageItem('import', volume, collect))
   }
   const stages = listStaleStages(host, config.stateDir)
   if (!isDry) unmountStaleStages(session)
   const left = new Set(isDry ? [] : listStaleStages(host, config.stateDir))
   for (const name of stages) {
-    items.push({ kind: 'stage', name, ...INTERRUPTED, ...(left.has(name) && { action: 'failed' }) })
+    items.push({ kind: 'stage', name, ...INTERRUPTED_CALL_FATE, ...(left.has(name) && { action: 'failed' }) })
   }
   return items
 }
 
-async function collectItem(
+async function collectGarbageItem(
   kind: GarbageItem['kind'],
   name: string,
   collect: () => GarbageFate | Promise<GarbageFate>,
@@ -78,40 +82,40 @@ async function collectItem(
   try {
     return { kind, name, ...(await collect()) }
   } catch (error) {
-    return toFailedItem(kind, name, error)
+    return toFailedGarbageItem(kind, name, error)
   }
 }
 
-function toFailedItem(kind: GarbageItem['kind'], name: string, error: unknown): GarbageItem {
+function toFailedGarbageItem(kind: GarbageItem['kind'], name: string, error: unknown): GarbageItem {
   return { kind, name, action: 'failed', reason: formatError(error) }
 }
 
 /** Removes the record of an unmounted volume, as heal does. Runs the pending restore of a deleted pod. */
-async function collectRecord(
+async function collectMountRecord(
   session: Session,
   record: MountRecord,
   isDry: boolean,
-  kubelets: Kubelets,
+  kubelets: KubeletPods,
 ): Promise<GarbageFate> {
   const { directory } = record
   const kept = (plan: HealPlan, left: readonly string[], busyReason?: string) => {
     if (left.length === 0 && busyReason !== undefined) return { action: 'kept' as const, reason: busyReason }
     if (left.length === 0 && plan.state === 'busy') return toGarbageFate(plan)
     return left.length > 0
-      ? { action: 'kept' as const, reason: formatLeftover(left) }
+      ? { action: 'kept' as const, reason: formatPodDirectoryLeftovers(left) }
       : addPodFate(toGarbageFate(plan), () => kubelets.findFate(session.host, record))
   }
   if (isDry) {
-    if (isRecordDirectoryBusy(session, locateMountRecords(session, directory))) return IN_PROGRESS
-    return judge(session, record, ({ plan, left }) => kept(plan, left))
+    if (isRecordDirectoryBusy(session, locateMountRecords(session, directory))) return IN_PROGRESS_FATE
+    return judgeMount(session, record, ({ plan, left }) => kept(plan, left))
   }
-  const fate = await judgeLocked(session, directory, async (judged) => {
+  const fate = await judgeMountLocked(session, directory, async (judged) => {
     const { left, busy } =
-      judged.plan.action === 'forget' ? await forget(session, judged) : { left: [], busy: undefined }
+      judged.plan.action === 'forget' ? await forgetEndedMount(session, judged) : { left: [], busy: undefined }
     return kept(judged.plan, left, busy?.reason)
   })
   if (fate === 'gone') return { action: 'removed', reason: 'another call has removed it meanwhile' }
-  return fate === 'locked' ? IN_PROGRESS : fate
+  return fate === 'locked' ? IN_PROGRESS_FATE : fate
 }
 
 /** Adds the state of the pod to the reason why a record is kept: only heal unmounts. @param ask finds the pod's state */
@@ -129,7 +133,7 @@ function toGarbageFate({ action, reason }: HealPlan): GarbageFate {
 }
 
 /** @throws {Refusal} if the volume can be found and restored, or may be on a server that does not respond */
-export async function refuseToForget(session: Session, volume: string): Promise<void> {
+export async function refuseToForgetVolume(session: Session, volume: string): Promise<void> {
   // The volume was restored: its remaining entries, which its users changed, may be removed on request.
   if (volumeRecords.find(session, volume).record?.left !== undefined) return
   const place = await locateVolume(session, volume, createPathLookups(session))

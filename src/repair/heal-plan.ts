@@ -5,9 +5,9 @@ import {
   resolveMountPointState,
   statMountPointUnsynced,
 } from '../kernel/mount-table/mount-point.ts'
-import { findBusy, findFileSystem } from '../mount/busy-file-system.ts'
-import { findInVolumeDirectory, findSubPathBinds } from '../mount/sub-path-binds.ts'
-import { forgetLocked, type UnmountLeftover } from '../mount/unmount.ts'
+import { findBusyFileSystem, findFileSystemOfMount } from '../mount/busy-file-system.ts'
+import { findSubPathBinds, findVolumeLeftovers } from '../mount/sub-path-binds.ts'
+import { removeEndedMountRecord, type UnmountLeftover } from '../mount/unmount.ts'
 import { tryAcquireRecordLock } from '../state/locks.ts'
 import { isRecordedMount, type MountRecord, mountRecords } from '../state/mount-record.ts'
 import { locateMountRecords } from '../state/record-directories.ts'
@@ -25,7 +25,7 @@ import {
 import type { MountState } from './state.ts'
 
 /** The observed state of a recorded mount. */
-export interface HealView extends MountPointState {
+export interface HealPlanInput extends MountPointState {
   record: MountRecord
   boot: string
   /** The topmost mount shows the same directory or file as the record's source. */
@@ -58,7 +58,7 @@ export interface JudgedMount {
 }
 
 /** Judges without the lock: for a dry run, and because kubelet's calls must not wait for a source that hangs. */
-export async function judge<T>(
+export async function judgeMount<T>(
   session: Session,
   record: MountRecord,
   work: (judged: JudgedMount) => T | Promise<T>,
@@ -71,39 +71,39 @@ export async function judge<T>(
   const boot = host.bootId()
   const view = {
     ...seen,
-    showsSource: showsVolume(record, seen.mounted),
+    showsSource: isVolumeShownByMount(record, seen.mounted),
     // The check reads a file, and only mounts of an earlier boot need it.
     awaitsRestore: record.boot !== boot && isVolumeAwaitingRestore(session, record.volume),
-    busyReason: findBusyReason(session, record, seen),
+    busyReason: findBusyFileSystemReason(session, record, seen),
   }
-  const plan = planHeal({ record, boot, ...view })
+  const plan = planMountHeal({ record, boot, ...view })
   const isOver = plan.action === 'forget' && plan.state === 'orphaned' && record.ended !== undefined
-  return await work({ record, point, plan, left: isOver ? findLeftover(session, record) : [] })
+  return await work({ record, point, plan, left: isOver ? findMountLeftovers(session, record) : [] })
 }
 
 /** Only a mount that is over is checked: a missing one is mounted again, from the same file system. */
-function findBusyReason(
+function findBusyFileSystemReason(
   session: Session,
   record: MountRecord,
   { mounted, target }: MountPointState,
 ): string | undefined {
   const isOver = mounted === undefined && (record.ended !== undefined || target === 'missing')
-  const fileSystem = isOver ? findFileSystem(session, undefined, record) : undefined
+  const fileSystem = isOver ? findFileSystemOfMount(session, undefined, record) : undefined
   if (fileSystem === undefined) return undefined
   // Without a recorded use its device number may be another file system's already.
   const { copyNamespaces = [] } = fileSystem
-  return findBusy(session.host, { ...fileSystem, copyNamespaces }, record.source)?.reason
+  return findBusyFileSystem(session.host, { ...fileSystem, copyNamespaces }, record.source)?.reason
 }
 
-function findLeftover({ host }: Session, { directory, ended }: MountRecord): string[] {
-  return [...findSubPathBinds(host, directory), ...(ended === 'pod gone' ? findInVolumeDirectory(host, directory) : [])]
+function findMountLeftovers({ host }: Session, { directory, ended }: MountRecord): string[] {
+  return [...findSubPathBinds(host, directory), ...(ended === 'pod gone' ? findVolumeLeftovers(host, directory) : [])]
 }
 
 /**
  * Judges again under the lock, where every change is decided.
  * @returns 'locked' if a call has the lock, 'gone' if the record was removed meanwhile
  */
-export async function judgeLocked<T>(
+export async function judgeMountLocked<T>(
   session: Session,
   directory: string,
   work: (judged: JudgedMount) => T | Promise<T>,
@@ -111,22 +111,25 @@ export async function judgeLocked<T>(
   using lock = tryAcquireRecordLock(session, locateMountRecords(session, directory))
   if (lock === undefined) return 'locked'
   const record = mountRecords.read(session, directory)
-  return record ? await judge(session, record, work) : 'gone'
+  return record ? await judgeMount(session, record, work) : 'gone'
 }
 
-/** Runs the pending restore of a deleted pod. Must be called under the lock. @returns the leftovers, like `forgetLocked` */
-export function forget(session: Session, { record, point, plan }: JudgedMount): Promise<UnmountLeftover> {
-  return forgetLocked(session, point, record, plan.state === 'orphaned')
+/** Runs the pending restore of a deleted pod. Must be called under the lock. @returns the leftovers, like `removeEndedMountRecord` */
+export function forgetEndedMount(session: Session, { record, point, plan }: JudgedMount): Promise<UnmountLeftover> {
+  return removeEndedMountRecord(session, point, record, plan.state === 'orphaned')
 }
 
 /** Compares the inode number of the volume's root with that of the mount's. */
-function showsVolume({ volume, mounted: recorded }: MountRecord, mounted: MountPointState['mounted']): boolean {
+function isVolumeShownByMount(
+  { volume, mounted: recorded }: MountRecord,
+  mounted: MountPointState['mounted'],
+): boolean {
   if (mounted === undefined || mounted === 'broken' || volume === undefined) return false
   return mounted.device === recorded?.device && parseRootVolumeId(volume)?.inode === mounted.inode
 }
 
 /** Plans the heal of a recorded mount that no call uses. Pure. */
-export function planHeal(view: HealView): HealPlan {
+export function planMountHeal(view: HealPlanInput): HealPlan {
   const { record, boot, mounted, target } = view
   const { replaces } = record
   const isMissing = mounted === undefined
@@ -138,17 +141,17 @@ export function planHeal(view: HealView): HealPlan {
   }
   if (isMissing && record.ended !== undefined) return { state: 'orphaned', action: 'forget', reason: 'it is unmounted' }
   if (record.mounted === undefined) {
-    return isMissing ? planMountAction('interrupted', 'the call that mounted it was interrupted') : FOREIGN_MOUNT_PLAN
+    return isMissing ? createRemountPlan('interrupted', 'the call that mounted it was interrupted') : FOREIGN_MOUNT_PLAN
   }
-  if (isMissing) return planMountAction('missing', 'it is not mounted')
-  if (mounted === 'broken') return planMountAction('stale', 'it does not respond')
-  if (isRecordedMount(record, view)) return planMountAction('healthy', '')
+  if (isMissing) return createRemountPlan('missing', 'it is not mounted')
+  if (mounted === 'broken') return createRemountPlan('stale', 'it does not respond')
+  if (isRecordedMount(record, view)) return createRemountPlan('healthy', '')
   if (replaces?.mountId === String(mounted.mountId))
-    return planMountAction('interrupted', 'its replacement was interrupted')
-  return view.showsSource ? planMountAction('stale', 'its source is mounted over it once more') : FOREIGN_MOUNT_PLAN
+    return createRemountPlan('interrupted', 'its replacement was interrupted')
+  return view.showsSource ? createRemountPlan('stale', 'its source is mounted over it once more') : FOREIGN_MOUNT_PLAN
 }
 
-function planMountAction(state: MountState, reason: string): HealPlan {
+function createRemountPlan(state: MountState, reason: string): HealPlan {
   return { state, action: 'mount', reason }
 }
 

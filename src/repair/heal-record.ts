@@ -1,12 +1,12 @@
-import { findKindFaults } from '../config/request.ts'
+import { findVolumeKindFaults } from '../config/request.ts'
 import { getSourcePath } from '../config/source.ts'
 import type { FaultCode } from '../errors/entries/index.ts'
 import { createFault } from '../errors/fault.ts'
-import { findFaultCode, formatError, quoteValue, Refusal } from '../errors/refusal.ts'
+import { quoteValue, Refusal } from '../errors/refusal.ts'
 import { getErrno, type Handle, openOnlyCached } from '../kernel/host.ts'
 import { isRemoteFsType, LOCAL_LOOKUP_HANG_CAUSE } from '../kernel/mount-table/responsiveness.ts'
-import { mountLocked } from '../mount/mount.ts'
-import { formatLeftover } from '../mount/unmount.ts'
+import { mountPodVolumeLocked } from '../mount/mount.ts'
+import { formatPodDirectoryLeftovers } from '../mount/unmount.ts'
 import { type MountRecord, rebuildMountRequest } from '../state/mount-record.ts'
 import type { Session } from '../state/session.ts'
 import { findVolumeKind, volumeKindLookup } from '../volume/index.ts'
@@ -18,81 +18,82 @@ import {
   type UnresponsiveSourceCheck,
 } from '../volume/unresponsive-source.ts'
 import { runIsolatedWork, UnresponsiveRefusal } from '../worker/isolated.ts'
-import { explainPartialGroup, findVolumeChange, forget, type JudgedMount, judge, judgeLocked } from './heal-plan.ts'
-import type { Finding } from './state.ts'
+import {
+  explainPartialGroup,
+  findVolumeChange,
+  forgetEndedMount,
+  type JudgedMount,
+  judgeMount,
+  judgeMountLocked,
+} from './heal-plan.ts'
+import {
+  HEALTHY_OUTCOME,
+  type HealOutcome,
+  IN_PROGRESS_OUTCOME,
+  toFailedHealOutcome,
+  UNRESPONSIVE_OUTCOME,
+} from './state.ts'
 
-/** The result of a heal for one mount. */
-export type HealOutcome = Pick<Finding, 'state' | 'action' | 'reason' | 'code'> & {
-  /** The mount is healthy, but an interrupted call did not complete its last steps. */
-  isUnfinished?: boolean
-  /** The server or daemon of the mount does not respond: the mount is skipped, and not checked again under the lock. */
-  isUnresponsive?: boolean
-}
-
-export const IN_PROGRESS: HealOutcome = { state: 'in progress', action: 'none', reason: 'a call is at work on it' }
-
-const UNRESPONSIVE = { state: 'unknown', action: 'none', isUnresponsive: true } as const
-
-const HEALTHY: HealOutcome = { state: 'healthy', action: 'none', reason: '' }
-
-const NO_SERVER = 'health unknown: the server of its source does not respond'
+const SERVER_UNRESPONSIVE_REASON = 'health unknown: the server of its source does not respond'
 
 /** Explains why the source was not compared with the mount. */
 function explainUnknownHealth({ host }: Session, { request }: MountRecord): string {
-  if (isRemoteFsType(request.fsType) || !isLocalSource(host, request)) return NO_SERVER
+  if (isRemoteFsType(request.fsType) || !isLocalSource(host, request)) return SERVER_UNRESPONSIVE_REASON
   return `health unknown: the lookup of its source does not end (${LOCAL_LOOKUP_HANG_CAUSE})`
 }
 
 /** Judges without the lock. */
-export async function judgeWithoutLock(
+export async function judgeMountWithoutLock(
   session: Session,
   record: MountRecord,
   isUnresponsive: UnresponsiveSourceCheck,
 ): Promise<HealOutcome> {
   try {
-    return await judge(session, record, (judged) => repair(session, judged, isUnresponsive, true))
+    return await judgeMount(session, record, (judged) => repairMount(session, judged, isUnresponsive, true))
   } catch (error) {
-    return toFailure('unknown', error)
+    return toFailedHealOutcome('unknown', error)
   }
 }
 
 /** Judges again, under the lock, and repairs. */
-export async function healOne(
+export async function healMount(
   session: Session,
   record: MountRecord,
   seen: HealOutcome['state'],
   isUnresponsive: UnresponsiveSourceCheck,
 ): Promise<HealOutcome | 'gone'> {
   const { directory } = record
-  if (needsIsolatedMount(session, record.request) || mayMeetLockedDirectory(session, record)) {
-    return healIsolated(session, { record, seen, isDry: false })
+  if (needsIsolatedMount(session, record.request) || mayRepairMeetLockedDirectory(session, record)) {
+    return healMountIsolated(session, { record, seen, isDry: false })
   }
   try {
-    const cachedSession = useCachedOpens(session)
-    const done = await judgeLocked(session, directory, (judged) => repair(cachedSession, judged, isUnresponsive, false))
-    return done === 'locked' ? IN_PROGRESS : done
+    const cachedSession = createCachedOpenSession(session)
+    const done = await judgeMountLocked(session, directory, (judged) =>
+      repairMount(cachedSession, judged, isUnresponsive, false),
+    )
+    return done === 'locked' ? IN_PROGRESS_OUTCOME : done
   } catch (error) {
-    if (mustNotWait(session) && getErrno(error) === 'EAGAIN') {
-      return healIsolated(session, { record, seen, isDry: false })
+    if (mustNotWaitForDirectory(session) && getErrno(error) === 'EAGAIN') {
+      return healMountIsolated(session, { record, seen, isDry: false })
     }
-    return toFailure(seen, error)
+    return toFailedHealOutcome(seen, error)
   }
 }
 
 /** Whether this process must not wait for a directory that is locked. */
-const mustNotWait = ({ isolatesWalks, mayHang }: Session): boolean => isolatesWalks === true && !mayHang
+const mustNotWaitForDirectory = ({ isolatesWalks, mayHang }: Session): boolean => isolatesWalks === true && !mayHang
 
-/** Opens a source only from the kernel's cache, because it may be replaced after `mayMeetLockedDirectory`. */
-function useCachedOpens(session: Session): Session {
-  if (!mustNotWait(session)) return session
+/** Opens a source only from the kernel's cache, because it may be replaced after `mayRepairMeetLockedDirectory`. */
+function createCachedOpenSession(session: Session): Session {
+  if (!mustNotWaitForDirectory(session)) return session
   const { inodes } = session.host
   const { openLinkFree } = openOnlyCached(inodes)
   return { ...session, host: { ...session.host, inodes: { ...inodes, openLinkFree } } }
 }
 
 /** Whether a repair looks up names in a volume, or changes its root: a process of a pod can block both. */
-function mayMeetLockedDirectory(session: Session, record: MountRecord): boolean {
-  if (!mustNotWait(session)) return false
+function mayRepairMeetLockedDirectory(session: Session, record: MountRecord): boolean {
+  if (!mustNotWaitForDirectory(session)) return false
   const { subPath, rootSetGid, source: requested } = rebuildMountRequest(record)
   if (subPath !== undefined || rootSetGid) return true
   const source = getSourcePath(requested)
@@ -107,7 +108,7 @@ interface HealTask {
 }
 
 /** Heals in an isolated process: a server may respond to the check of its state, and to no request after it. */
-async function healIsolated(session: Session, about: HealTask): Promise<HealOutcome | 'gone'> {
+async function healMountIsolated(session: Session, about: HealTask): Promise<HealOutcome | 'gone'> {
   try {
     const { record } = about
     const givenUp = (_: number, waiting: string) =>
@@ -116,8 +117,8 @@ async function healIsolated(session: Session, about: HealTask): Promise<HealOutc
     const owner = pod === undefined ? `directory ${quoteValue(directory)}` : `namespace ${pod.split('/')[0]}`
     return await runIsolatedWork(session, { work: 'heal', about, owner, givenUp })
   } catch (error) {
-    if (error instanceof UnresponsiveRefusal) return { ...UNRESPONSIVE, reason: error.message }
-    return toFailure(about.seen, error)
+    if (error instanceof UnresponsiveRefusal) return { ...UNRESPONSIVE_OUTCOME, reason: error.message }
+    return toFailedHealOutcome(about.seen, error)
   }
 }
 
@@ -129,10 +130,12 @@ export function runHealTask(
 ): Promise<HealOutcome | 'gone'> {
   const session: Session = { ...caller, isolatesWalks: true }
   const isUnresponsive = createUnresponsiveSourceCheck(session)
-  return isDry ? judgeWithoutLock(session, record, isUnresponsive) : healOne(session, record, seen, isUnresponsive)
+  return isDry
+    ? judgeMountWithoutLock(session, record, isUnresponsive)
+    : healMount(session, record, seen, isUnresponsive)
 }
 
-async function repair(
+async function repairMount(
   session: Session,
   judged: JudgedMount,
   isUnresponsive: UnresponsiveSourceCheck,
@@ -145,64 +148,66 @@ async function repair(
       case 'leave':
         return { state, action: 'none', reason }
       case 'forget':
-        return isDry ? predictForget(judged) : await forgetRecord(session, judged)
+        return isDry ? predictForgetOutcome(judged) : await forgetMountRecord(session, judged)
       case 'mount':
-        if (await isUnresponsive(record)) return { ...UNRESPONSIVE, reason: explainUnknownHealth(session, record) }
+        if (await isUnresponsive(record))
+          return { ...UNRESPONSIVE_OUTCOME, reason: explainUnknownHealth(session, record) }
         if (!isSourceCheckRemote(session, record.request)) {
-          return isDry ? await planRemount(session, judged) : await remount(session, judged, false)
+          return isDry ? await planRemount(session, judged) : await remountVolume(session, judged, false)
         }
         // Kubelet's next call finds a source that was replaced on a server.
-        if (state === 'healthy' && findVolumeKind(record.request.fsType)?.root === 'source') return HEALTHY
-        return (await healIsolated(session, { record, seen: state, isDry })) as HealOutcome
+        if (state === 'healthy' && findVolumeKind(record.request.fsType)?.root === 'source') return HEALTHY_OUTCOME
+        return (await healMountIsolated(session, { record, seen: state, isDry })) as HealOutcome
     }
   } catch (error) {
-    if (!isDry && mustNotWait(session) && getErrno(error) === 'EAGAIN') throw error
-    return toFailure(state, error)
+    if (!isDry && mustNotWaitForDirectory(session) && getErrno(error) === 'EAGAIN') throw error
+    return toFailedHealOutcome(state, error)
   }
 }
 
 /** Plans without waiting for a lookup: if the path is not in the kernel's cache, an isolated process plans. */
 async function planRemount(session: Session, judged: JudgedMount): Promise<HealOutcome> {
-  if (!mustNotWait(session)) return remount(session, judged, true)
+  if (!mustNotWaitForDirectory(session)) return remountVolume(session, judged, true)
   const host = { ...session.host, inodes: openOnlyCached(session.host.inodes) }
   try {
-    return await remount({ ...session, host }, judged, true)
+    return await remountVolume({ ...session, host }, judged, true)
   } catch (error) {
     if (getErrno(error) !== 'EAGAIN') throw error
     const { record, plan } = judged
-    return (await healIsolated(session, { record, seen: plan.state, isDry: true })) as HealOutcome
+    return (await healMountIsolated(session, { record, seen: plan.state, isDry: true })) as HealOutcome
   }
 }
 
-async function forgetRecord(session: Session, judged: JudgedMount): Promise<HealOutcome> {
+async function forgetMountRecord(session: Session, judged: JudgedMount): Promise<HealOutcome> {
   const { state, reason } = judged.plan
-  const { left, busy } = await forget(session, judged)
+  const { left, busy } = await forgetEndedMount(session, judged)
   // A bind that was removed from the pod's directory may have been the file system's last mount.
   if (busy !== undefined && left.length === 0)
     return { state: 'busy', action: 'none', reason: busy.reason, code: 'unmount-busy' }
   return { state, ...decideForgetOutcome(reason, left) }
 }
 
-/** Predicts the result of `forgetRecord`, by the leftovers that an earlier call could not remove. */
-function predictForget({ plan: { state, reason }, left }: JudgedMount): HealOutcome {
+/** Predicts the result of `forgetMountRecord`, by the leftovers that an earlier call could not remove. */
+function predictForgetOutcome({ plan: { state, reason }, left }: JudgedMount): HealOutcome {
   return { state, ...decideForgetOutcome(reason, left) }
 }
 
 /** @param left leftovers in the pod's directory */
 function decideForgetOutcome(reason: string, left: readonly string[]): Omit<HealOutcome, 'state'> {
   if (left.length === 0) return { action: 'forgotten', reason }
-  return { action: 'failed', reason: formatLeftover(left), code: 'pod-directory' }
+  return { action: 'failed', reason: formatPodDirectoryLeftovers(left), code: 'pod-directory' }
 }
 
-const NO_SECRETS = 'its secrets came with the call that mounted it and are not stored: delete the pod to mount it again'
+const UNSTORED_SECRETS =
+  'its secrets came with the call that mounted it and are not stored: delete the pod to mount it again'
 
-const ACTION_OF_PLAN = { fresh: 'mounted', replace: 'replaced', refuse: 'failed', ready: 'none' } as const
+const HEAL_ACTION_BY_DECISION = { fresh: 'mounted', replace: 'replaced', refuse: 'failed', ready: 'none' } as const
 
 /**
  * Does the same as kubelet's next call for the mount. Must be called under the mount's lock, except for a dry run.
  * @throws {Refusal} if the mount cannot be made
  */
-export async function remount(
+export async function remountVolume(
   session: Session,
   { record, point, plan: { state, reason } }: JudgedMount,
   isDry: boolean,
@@ -210,37 +215,34 @@ export async function remount(
   if (point === undefined) return { state: 'orphaned', action: 'none', reason: 'its directory is gone' }
   const request = { ...rebuildMountRequest(record), directory: point.path }
   // The configuration may have changed since.
-  const faults = findKindFaults(request, session.config, volumeKindLookup)
+  const faults = findVolumeKindFaults(request, session.config, volumeKindLookup)
   if (faults.length > 0) throw new Refusal(faults)
   const warn = (message: string, code: FaultCode) => session.warn(`${point.path}: ${message}`, code)
   // The finding reports the result, so the call writes no notes.
   const quiet = { ...session, note: () => {}, warn }
   const isSecretive = record.hadSecrets
   const mode = { isDry, finishes: isSecretive, isHealing: true }
-  const { plan, healthUnknownReason, walked, shownGroup, isInProgress } = await mountLocked(quiet, request, point, mode)
+  const { plan, healthUnknownReason, walked, shownGroup, isInProgress } = await mountPodVolumeLocked(
+    quiet,
+    request,
+    point,
+    mode,
+  )
   if (plan.decision === 'ready') {
     const isUnfinished = plan.steps.length > 0
-    if (healthUnknownReason !== undefined) return { ...UNRESPONSIVE, reason: healthUnknownReason }
+    if (healthUnknownReason !== undefined) return { ...UNRESPONSIVE_OUTCOME, reason: healthUnknownReason }
     const change = findVolumeChange(session, record, walked)
     if (change !== undefined && !isUnfinished)
       return { state: 'changed', action: 'none', reason: change, code: 'group-changed' }
     const partial = explainPartialGroup(session, record, walked, shownGroup)
     if (partial !== undefined && !isUnfinished)
       return { state: 'partial', action: 'none', reason: partial, code: 'group-partial' }
-    return { ...HEALTHY, isUnfinished }
+    return { ...HEALTHY_OUTCOME, isUnfinished }
   }
-  if (isInProgress) return { ...IN_PROGRESS, reason: 'a call is at work on its volume' }
+  if (isInProgress) return { ...IN_PROGRESS_OUTCOME, reason: 'a call is at work on its volume' }
   const found = { state: state === 'healthy' ? 'stale' : state, reason: reason || plan.reason } as const
   if (isSecretive) {
-    return { ...found, action: 'failed', reason: `${found.reason}, and ${NO_SECRETS}`, code: 'secret-not-stored' }
+    return { ...found, action: 'failed', reason: `${found.reason}, and ${UNSTORED_SECRETS}`, code: 'secret-not-stored' }
   }
-  return { ...found, action: ACTION_OF_PLAN[plan.decision] }
-}
-
-/** @param state the state of the mount as far as the mount table shows it */
-export function toFailure(state: HealOutcome['state'], error: unknown): HealOutcome {
-  // A refusal means that the mounted source can no longer be mounted; after another error its state is unknown.
-  const seen = state === 'healthy' ? (error instanceof Refusal ? 'stale' : 'unknown') : state
-  const code = findFaultCode(error)
-  return { state: seen, action: 'failed', reason: formatError(error), ...(code && { code }) }
+  return { ...found, action: HEAL_ACTION_BY_DECISION[plan.decision] }
 }

@@ -5,7 +5,7 @@ import { tolerateSystemErrors } from '../kernel/system-error.ts'
 import type { ProtobufMessages } from '../rpc/protobuf.ts'
 import type { MountRecord } from '../state/mount-record.ts'
 
-const REQUEST_TIMEOUT_MS = 2000
+const KUBELET_REQUEST_TIMEOUT_MS = 2000
 
 interface KubeletOptions {
   /** Lists kubelet's pods. @throws if no answer arrives in time */
@@ -24,13 +24,13 @@ export type PodFate =
   /** Kubelet reported the pod as deleted once, and is requested again after `wait` milliseconds. */
   | { is: 'going'; wait: number; reason: string }
 
-const LIVING_POD: PodFate = { is: 'living' }
+const LIVING_POD_FATE: PodFate = { is: 'living' }
 
 const POD_GONE_REASON =
   'its pod is gone without an unmount: this kubelet was started after the pod and does not list it, has removed its logs, and no process of it runs'
 
 /** Names the remedy for a pod whose state cannot be determined. */
-function toDoubtfulFate(why: string): PodFate {
+function createDoubtfulPodFate(why: string): PodFate {
   const reason =
     `its pod may be gone, as no process and no log of it is left, but ${why}: it is kept; ` +
     'restart kubelet with the driver there, or call "modekeep unmount" with its directory once you know that the pod is gone'
@@ -38,7 +38,7 @@ function toDoubtfulFate(why: string): PodFate {
 }
 
 /** Fields that name a pod in kubelet's list (kubernetes staging/src/k8s.io/kubelet/pkg/apis/podresources). */
-export const POD_RESOURCES = {
+export const POD_RESOURCES_MESSAGES = {
   ListPodResourcesRequest: {},
   ListPodResourcesResponse: { podResources: [1, 'PodResources', 'repeated'] },
   PodResources: { name: [1, 'string'], namespace: [2, 'string'] },
@@ -53,7 +53,7 @@ const GRPC_UNIMPLEMENTED = 12
  * Lists kubelet's pods as `namespace/name`, by its pod-resources socket.
  * @throws {grpc.ServiceError} if no readable answer arrives in time
  */
-export async function listPods(socket: string, withinMs: number): Promise<string[]> {
+export async function listNodePods(socket: string, withinMs: number): Promise<string[]> {
   // gRPC takes longer to load than the rest of a heal, so it is loaded only if a pod may be deleted.
   const [{ callGrpcMethodOnce }, { createProtobufPackage }] = await Promise.all([
     import('../rpc/client.ts'),
@@ -61,7 +61,7 @@ export async function listPods(socket: string, withinMs: number): Promise<string
   ])
   let unknown: unknown
   for (const version of POD_RESOURCES_VERSIONS) {
-    const { method } = createProtobufPackage(version, POD_RESOURCES)
+    const { method } = createProtobufPackage(version, POD_RESOURCES_MESSAGES)
     const List = method('PodResourcesLister/List', 'ListPodResourcesRequest', 'ListPodResourcesResponse')
     try {
       const { podResources } = await callGrpcMethodOnce(socket, List, {}, withinMs)
@@ -75,17 +75,17 @@ export async function listPods(socket: string, withinMs: number): Promise<string
 }
 
 // `logs` is kubelet's own default (kubernetes pkg/kubelet/kuberuntime, podLogsRootDirectory).
-const DEFAULT_OPTIONS: KubeletOptions = { list: listPods, intervalMs: 5000, logs: '/var/log/pods', lifetimeMs: 500 }
+const KUBELET_OPTIONS: KubeletOptions = { list: listNodePods, intervalMs: 5000, logs: '/var/log/pods', lifetimeMs: 500 }
 
 /** Requests the list of pods from kubelet. Each watch has one instance, which keeps earlier answers. */
-export class Kubelets {
+export class KubeletPods {
   readonly #options: KubeletOptions
   /** Maps mount directories to the time at which kubelet first did not list their pod, and to that kubelet's identity. */
   readonly #first = new Map<string, { at: number; kubelet: string }>()
-  readonly #answers = new Map<string, { at: number; answer: Promise<KubeletAnswer> }>()
+  readonly #answers = new Map<string, { at: number; answer: Promise<KubeletPodSnapshot> }>()
 
   constructor(options: Partial<KubeletOptions> = {}) {
-    this.#options = { ...DEFAULT_OPTIONS, ...options }
+    this.#options = { ...KUBELET_OPTIONS, ...options }
   }
 
   /** Finds whether the pod of a mount was deleted. Stats only a few files if no sign of that exists. */
@@ -103,7 +103,7 @@ export class Kubelets {
 
   async #decideFate(host: Host, { directory, pod }: Pick<MountRecord, 'directory' | 'pod'>): Promise<PodFate> {
     const place = parseVolumePod(directory)
-    if (place === undefined) return LIVING_POD
+    if (place === undefined) return LIVING_POD_FATE
     const { root, uid } = place
     const socket = `${root}/pod-resources/kubelet.sock`
     const trace: PodTrace = {
@@ -113,19 +113,19 @@ export class Kubelets {
       kubeletSince: host.files.born(socket),
       hasLogs: pod !== undefined && host.files.has(`${this.#options.logs}/${pod.replace('/', '_')}_${uid}`),
     }
-    if (!mayBeGone(trace)) return LIVING_POD
-    const doubt = (why: string) => (host.runningPods().has(uid) ? LIVING_POD : toDoubtfulFate(why))
-    const fault = findSocketFault(host, socket)
+    if (!mayPodBeGone(trace)) return LIVING_POD_FATE
+    const doubt = (why: string) => (host.runningPods().has(uid) ? LIVING_POD_FATE : createDoubtfulPodFate(why))
+    const fault = findKubeletSocketFault(host, socket)
     if (fault !== undefined) return doubt(fault)
-    let answer: KubeletAnswer
+    let answer: KubeletPodSnapshot
     try {
       answer = await this.#requestPods(host, socket)
     } catch (error) {
       return doubt(`kubelet does not say which pods it has (${socket}: ${formatError(error)})`)
     }
     const fate = decidePodFate(trace, answer)
-    if (fate === 'living') return LIVING_POD
-    if (fate !== 'gone') return toDoubtfulFate(fate.unknownReason)
+    if (fate === 'living') return LIVING_POD_FATE
+    if (fate !== 'gone') return createDoubtfulPodFate(fate.unknownReason)
     // A restarted kubelet uses the same path, and begins with an empty list.
     const kubelet = JSON.stringify([trace.kubeletSince, host.files.stat(socket)?.ino])
     const first = this.#first.get(directory)
@@ -135,10 +135,10 @@ export class Kubelets {
     return wait > 0 ? { is: 'going', wait, reason: POD_GONE_REASON } : { is: 'gone', reason: POD_GONE_REASON }
   }
 
-  #requestPods(host: Host, socket: string): Promise<KubeletAnswer> {
+  #requestPods(host: Host, socket: string): Promise<KubeletPodSnapshot> {
     const last = this.#answers.get(socket)
     if (last !== undefined && performance.now() - last.at < this.#options.lifetimeMs) return last.answer
-    const answer = this.#options.list(socket, REQUEST_TIMEOUT_MS).then((pods) => ({
+    const answer = this.#options.list(socket, KUBELET_REQUEST_TIMEOUT_MS).then((pods) => ({
       pods: new Set(pods),
       logs: this.#listLogs(host),
       running: host.runningPods(),
@@ -147,7 +147,7 @@ export class Kubelets {
     return answer
   }
 
-  #listLogs({ files }: Host): PodLogs[] {
+  #listLogs({ files }: Host): PodLogDirectory[] {
     const names = tolerateSystemErrors(() => files.list(this.#options.logs)) ?? []
     return names.flatMap((name) => {
       // Neither part has an underscore.
@@ -159,17 +159,17 @@ export class Kubelets {
   }
 }
 
-const WRITABLE_BY_OTHERS = 0o022
+const WRITABLE_BY_OTHERS_MODE = 0o022
 
 /** Returns the reason why a user other than root could answer for kubelet. */
-function findSocketFault({ files }: Host, socket: string): string | undefined {
+function findKubeletSocketFault({ files }: Host, socket: string): string | undefined {
   for (const path of [socket, socket.slice(0, socket.lastIndexOf('/'))]) {
     const stat = files.stat(path)
     if (stat === undefined) return `${path} cannot be seen`
     if (path === socket && (stat.mode & FILE_TYPE_MASK) !== SOCKET_TYPE) return `${path} is no socket`
     const isOwn = stat.uid === 0 || stat.uid === process.geteuid?.()
     // Write access to a socket permits requests only; write access to its directory permits a socket that answers.
-    if (!isOwn || (path !== socket && (stat.mode & WRITABLE_BY_OTHERS) !== 0))
+    if (!isOwn || (path !== socket && (stat.mode & WRITABLE_BY_OTHERS_MODE) !== 0))
       return `others than root can write ${path}, so it is not believed`
   }
   return undefined
@@ -189,13 +189,13 @@ export interface PodTrace {
 }
 
 /** A pod's directory of logs: the pod as `namespace/name`, and the time when the directory was made. */
-type PodLogs = { pod: string; uid: string; born: number }
+type PodLogDirectory = { pod: string; uid: string; born: number }
 
 /** Kubelet's pods, and the logs and processes of pods at the same moment. */
-export interface KubeletAnswer {
+export interface KubeletPodSnapshot {
   /** The pods that it has, `namespace/name`. */
   pods: ReadonlySet<string>
-  logs: readonly PodLogs[]
+  logs: readonly PodLogDirectory[]
   /** The uids of the pods of which a process is seen. */
   running: ReadonlySet<string>
 }
@@ -211,14 +211,14 @@ export interface KubeletAnswer {
  * The pod's directory itself is no evidence. Kubelet keeps it while one volume is mounted (pkg/kubelet/kubelet_volumes.go,
  * cleanupOrphanedPodDirs), and a pod that waits for its first container has a directory with nothing else.
  */
-export function mayBeGone({ uid, pod, born, kubeletSince, hasLogs }: PodTrace): boolean {
+export function mayPodBeGone({ uid, pod, born, kubeletSince, hasLogs }: PodTrace): boolean {
   // A static pod's uid is a hash, which is the same again when its file is restored.
-  if (!isFromServer(uid) || pod === undefined || hasLogs) return false
+  if (!isApiServerUid(uid) || pod === undefined || hasLogs) return false
   return born !== undefined && kubeletSince !== undefined && born < kubeletSince
 }
 
 /** Whether the API server chose the uid (pkg/kubelet/config/common.go). */
-export function isFromServer(uid: string): boolean {
+export function isApiServerUid(uid: string): boolean {
   return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(uid)
 }
 
@@ -229,11 +229,11 @@ export function isFromServer(uid: string): boolean {
  */
 export function decidePodFate(
   trace: PodTrace,
-  { pods, logs, running }: KubeletAnswer,
+  { pods, logs, running }: KubeletPodSnapshot,
 ): 'living' | 'gone' | { unknownReason: string } {
   const { uid, pod = '', born = 0 } = trace
   if (running.has(uid)) return 'living'
-  const isKnown = ({ pod, uid }: PodLogs) => pods.has(pod) && isFromServer(uid) && running.has(uid)
+  const isKnown = ({ pod, uid }: PodLogDirectory) => pods.has(pod) && isApiServerUid(uid) && running.has(uid)
   if (!logs.some(isKnown)) {
     return {
       unknownReason: 'kubelet lists no running pod of the API server, so it may not know yet which pods there are',
@@ -241,7 +241,7 @@ export function decidePodFate(
   }
   if (!pods.has(pod)) return 'gone'
   // A name belongs to one pod at a time, so a later pod of that name proves that this one was deleted.
-  const isLater = (other: PodLogs) =>
+  const isLater = (other: PodLogDirectory) =>
     other.pod === pod && other.uid !== uid && other.born > born && running.has(other.uid)
   return logs.some(isLater) ? 'gone' : { unknownReason: `kubelet lists a pod ${pod}` }
 }

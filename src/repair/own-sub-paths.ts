@@ -16,7 +16,7 @@ import type { Session } from '../state/session.ts'
 import { needsIsolatedMount } from '../volume/unresponsive-source.ts'
 
 /** A bind that kubelet made of a part of modekeep's own volume for a container's `subPath`. */
-interface OwnBind {
+interface OwnSubPathBind {
   row: MountRow
   record: MountRecord
   /** The part in the volume as it was bound, without links. */
@@ -28,7 +28,7 @@ interface OwnBind {
 /** Finds the binds whose part was deleted. Makes no lookup in a volume, because each bind has the path that was bound. */
 export function findStaleOwnSubPaths(session: Session, rows: readonly MountRow[]): KubeletSubPath[] {
   const stale = rows.filter(({ root }) => root.endsWith(DELETED_ROOT_SUFFIX))
-  return findOwnBinds(session, rows, stale).map(({ row, record: { directory }, boundPath, doubt }) => {
+  return findOwnSubPathBinds(session, rows, stale).map(({ row, record: { directory }, boundPath, doubt }) => {
     return { row, volumeDirectory: directory, subPath: boundPath, stale: true, doubt }
   })
 }
@@ -36,13 +36,13 @@ export function findStaleOwnSubPaths(session: Session, rows: readonly MountRow[]
 /** Finds the replacement of a deleted part in its volume. */
 export function resolveOwnSubPath(session: Session, bind: KubeletSubPath): KubeletSubPath {
   if (bind.doubt !== undefined) return bind
-  const { path, doubt } = findCurrentPath(session, bind.volumeDirectory, bind.subPath)
+  const { path, doubt } = findCurrentSubPath(session, bind.volumeDirectory, bind.subPath)
   return { ...bind, subPath: path ?? bind.subPath, doubt }
 }
 
 /** Lists the parent directories of each part: the part's removal changes one of them. */
 export function findOwnSubPathDirectories(session: Session, rows: readonly MountRow[]): string[] {
-  return findOwnBinds(session, rows, rows).flatMap(({ record: { directory, source }, boundPath }) => {
+  return findOwnSubPathBinds(session, rows, rows).flatMap(({ record: { directory, source }, boundPath }) => {
     const above: string[] = []
     for (let at = dirname(boundPath); at !== '.'; at = dirname(at)) above.push(`${source ?? directory}/${at}`)
     return above
@@ -50,12 +50,16 @@ export function findOwnSubPathDirectories(session: Session, rows: readonly Mount
 }
 
 // The pod's directory, then volume, container, index.
-const SUB_PATH_BIND = /^(.*\/pods\/[^/]+)\/volume-subpaths\/([^/]+)\/[^/]+\/\d+$/
+const SUB_PATH_BIND_PATTERN = /^(.*\/pods\/[^/]+)\/volume-subpaths\/([^/]+)\/[^/]+\/\d+$/
 
-function findOwnBinds(session: Session, rows: readonly MountRow[], wanted: readonly MountRow[]): OwnBind[] {
+function findOwnSubPathBinds(
+  session: Session,
+  rows: readonly MountRow[],
+  wanted: readonly MountRow[],
+): OwnSubPathBind[] {
   const { host } = session
   const binds = wanted.flatMap((row) => {
-    const [, pod, volume] = SUB_PATH_BIND.exec(row.mountPoint) ?? []
+    const [, pod, volume] = SUB_PATH_BIND_PATTERN.exec(row.mountPoint) ?? []
     return pod === undefined || volume === undefined ? [] : [{ row, pod, volume }]
   })
   if (binds.length === 0) return []
@@ -74,11 +78,11 @@ function findOwnBinds(session: Session, rows: readonly MountRow[], wanted: reado
         (pluginsByPod.get(pod) ?? []).map((plugin) => formatVolumeDirectory(pod, plugin, volume)),
       ),
     )
-  return binds.flatMap(({ row, pod, volume }): OwnBind[] => {
-    return findVolumeMounts(pod, volume).flatMap(({ record }): OwnBind[] => {
+  return binds.flatMap(({ row, pod, volume }): OwnSubPathBind[] => {
+    return findVolumeMounts(pod, volume).flatMap(({ record }): OwnSubPathBind[] => {
       const isThere = record?.mounted !== undefined && record.ended === undefined && record.boot === boot
       if (!isThere || needsIsolatedMount(session, record.request)) return []
-      const boundPath = findBoundPath(record, row, resolveLocation)
+      const boundPath = findBoundSubPath(record, row, resolveLocation)
       return boundPath === undefined ? [] : [{ row, record, boundPath, doubt: findRowCover(row) }]
     })
   })
@@ -88,7 +92,7 @@ function findOwnBinds(session: Session, rows: readonly MountRow[], wanted: reado
  * Finds the bound part's path in its volume. A volume that is itself a `subPath` may show another directory by now: then
  * the part lies in a sibling of that.
  */
-function findBoundPath(
+function findBoundSubPath(
   { directory, request, source }: MountRecord,
   { device, root }: MountRow,
   locationOf: ReturnType<typeof createLocationFinder>,
@@ -106,19 +110,19 @@ function findBoundPath(
   return isSibling && names.length > current.length ? names.slice(current.length).join('/') : undefined
 }
 
-interface CurrentPath {
+interface CurrentSubPath {
   path?: string
   doubt?: string
 }
 
 /** Kubelet's atomic writer replaces the link of this name. */
-const DATA_LINK = '..data'
+const ATOMIC_WRITER_LINK_NAME = '..data'
 
 /**
  * Finds the replacement of a part: the entry that has its name now, or the target of a link that was swapped from the
  * removed directory to a sibling. Kubelet's atomic writer and git-sync swap links so.
  */
-function findCurrentPath({ host: { inodes } }: Session, volumeDirectory: string, boundPath: string): CurrentPath {
+function findCurrentSubPath({ host: { inodes } }: Session, volumeDirectory: string, boundPath: string): CurrentSubPath {
   const names = boundPath.split('/')
   using handles = new DisposableStack()
   const hold = (handle: Handle) => {
@@ -144,7 +148,7 @@ function findCurrentPath({ host: { inodes } }: Session, volumeDirectory: string,
 }
 
 /** @param directories open, from the volume's root to the one in which the next name is missing */
-function findSwappedLink(inodes: Inodes, names: readonly string[], directories: readonly Handle[]): CurrentPath {
+function findSwappedLink(inodes: Inodes, names: readonly string[], directories: readonly Handle[]): CurrentSubPath {
   const depth = directories.length - 1
   const parent = names.slice(0, depth).join('/')
   const rest = names.slice(depth + 1)
@@ -152,14 +156,14 @@ function findSwappedLink(inodes: Inodes, names: readonly string[], directories: 
   let entries = 0
   for (const [level, directory] of directories.entries()) {
     const above = names.slice(0, level)
-    for (const { name, target } of listLinks(inodes, directory)) {
-      if (++entries > MAX_LINKS)
-        return { doubt: `the volume has more than ${MAX_LINKS} links above ${quoteValue(parent)}` }
+    for (const { name, target } of listSymbolicLinks(inodes, directory)) {
+      if (++entries > MAX_LISTED_LINKS)
+        return { doubt: `the volume has more than ${MAX_LISTED_LINKS} links above ${quoteValue(parent)}` }
       if (target.startsWith('/')) continue
       const path = normalize([...above, target].join('/')).replace(/\/$/, '')
       if ((dirname(path) === '.' ? '' : dirname(path)) !== parent || path.startsWith('../')) continue
       // The atomic writer's links to single files lead to the same entry.
-      const link = name === DATA_LINK && rest.length > 0 ? [] : [name]
+      const link = name === ATOMIC_WRITER_LINK_NAME && rest.length > 0 ? [] : [name]
       found.push([...above, ...link, ...rest].join('/'))
     }
   }
@@ -170,18 +174,18 @@ function findSwappedLink(inodes: Inodes, names: readonly string[], directories: 
   return { doubt: `${quoteValue(path)} and ${quoteValue(other)} may have taken the place of ${part}` }
 }
 
-const MAX_LINKS = 1000
-const MAX_BLOCKS = 100
+const MAX_LISTED_LINKS = 1000
+const MAX_DIRENT_BLOCKS = 100
 // include/linux/fs_types.h
-const UNKNOWN_TYPE = 0
-const LINK_TYPE = 10
+const UNKNOWN_DIRENT_TYPE = 0
+const LINK_DIRENT_TYPE = 10
 
-function* listLinks(inodes: Inodes, directory: Handle): Generator<{ name: string; target: string }> {
-  for (let block = 0; block < MAX_BLOCKS; block++) {
+function* listSymbolicLinks(inodes: Inodes, directory: Handle): Generator<{ name: string; target: string }> {
+  for (let block = 0; block < MAX_DIRENT_BLOCKS; block++) {
     const entries = new DirentIterator(inodes.readEntries(directory))
     if (entries.bytes.length === 0) return
     while (entries.next()) {
-      if (entries.type !== LINK_TYPE && entries.type !== UNKNOWN_TYPE) continue
+      if (entries.type !== LINK_DIRENT_TYPE && entries.type !== UNKNOWN_DIRENT_TYPE) continue
       const name = Buffer.from(entries.name)
       const link = tolerateErrno('ENOENT', () => inodes.openEntry(directory, name))
       if (link === undefined) continue

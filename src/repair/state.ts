@@ -1,5 +1,5 @@
 import type { FaultCode } from '../errors/entries/index.ts'
-import { Refusal } from '../errors/refusal.ts'
+import { findFaultCode, formatError, Refusal } from '../errors/refusal.ts'
 import { listReadableMountRecords } from '../state/mount-record.ts'
 import type { Session } from '../state/session.ts'
 
@@ -29,7 +29,7 @@ export const MOUNT_STATES = [
 export type MountState = (typeof MOUNT_STATES)[number]
 
 /** Whether every surface reports a mount in this state as a fault: heal, doctor, metrics, CSI's condition, `kubectl modekeep`. */
-export function isUnwell(state: MountState): boolean {
+export function isFaultyState(state: MountState): boolean {
   return state !== 'healthy' && state !== 'in progress'
 }
 
@@ -39,7 +39,7 @@ export const HEAL_ACTIONS = ['none', 'mounted', 'replaced', 'unmounted', 'forgot
 export type HealAction = (typeof HEAL_ACTIONS)[number]
 
 /** The state of a recorded mount, and heal's action. */
-export interface Finding {
+export interface MountFinding {
   directory: string
   pod: string
   state: MountState
@@ -51,12 +51,38 @@ export interface Finding {
   code?: FaultCode
 }
 
+/** The result of a heal for one mount. */
+export type HealOutcome = Pick<MountFinding, 'state' | 'action' | 'reason' | 'code'> & {
+  /** The mount is healthy, but an interrupted call did not complete its last steps. */
+  isUnfinished?: boolean
+  /** The server or daemon of the mount does not respond: the mount is skipped, and not checked again under the lock. */
+  isUnresponsive?: boolean
+}
+
+export const IN_PROGRESS_OUTCOME: HealOutcome = {
+  state: 'in progress',
+  action: 'none',
+  reason: 'a call is at work on it',
+}
+
+export const UNRESPONSIVE_OUTCOME = { state: 'unknown', action: 'none', isUnresponsive: true } as const
+
+export const HEALTHY_OUTCOME: HealOutcome = { state: 'healthy', action: 'none', reason: '' }
+
+/** @param state the state of the mount as far as the mount table shows it */
+export function toFailedHealOutcome(state: HealOutcome['state'], error: unknown): HealOutcome {
+  // A refusal means that the mounted source can no longer be mounted; after another error its state is unknown.
+  const seen = state === 'healthy' ? (error instanceof Refusal ? 'stale' : 'unknown') : state
+  const code = findFaultCode(error)
+  return { state: seen, action: 'failed', reason: formatError(error), ...(code && { code }) }
+}
+
 /**
  * Refuses to run outside kubelet's mount namespace: its mounts are invisible there, or are copies with other ids, so a mount
  * in use looks unmounted.
  * @throws {Refusal} if the recorded mounts were made in another mount namespace than this process's
  */
-export function refuseOtherNamespace(session: Session): void {
+export function refuseOtherMountNamespace(session: Session): void {
   const boot = session.host.bootId()
   const here = session.host.mountNamespace()
   const other = listReadableMountRecords(session).find(

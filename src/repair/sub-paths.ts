@@ -8,7 +8,7 @@ import { type MountPoint, openMountPoint } from '../kernel/mount-table/mount-poi
 import { type MountRow, parseMountinfo } from '../kernel/mount-table/mountinfo.ts'
 import { RESPONSE_TIMEOUT_MS } from '../kernel/mount-table/responsiveness.ts'
 import { openSubPath } from '../kernel/path/open-sub-path.ts'
-import { attachAt } from '../mount/attach.ts'
+import { attachTreeAtPoint } from '../mount/attach.ts'
 import { tryAcquireNodeLock } from '../state/locks.ts'
 import type { Session } from '../state/session.ts'
 import { createGivenUpLookupFault } from '../worker/given-up.ts'
@@ -26,7 +26,7 @@ export interface SubPathFinding {
   code?: FaultCode
 }
 
-const STALE_REASON = 'its source was deleted when the volume changed'
+const STALE_SUB_PATH_REASON = 'its source was deleted when the volume changed'
 
 /**
  * Replaces kubelet's subPath binds whose source was deleted by binds of the current source. It covers modekeep's own
@@ -40,25 +40,25 @@ export function healSubPaths(
   kubeletDir: string | undefined,
   { dryRun }: { dryRun: boolean },
 ): SubPathFinding[] {
-  const stale = findStaleBinds(session, kubeletDir)
+  const stale = findStaleSubPathBinds(session, kubeletDir)
   if (stale.length === 0) return []
-  using lock = dryRun ? undefined : lockSubPaths(session)
-  if (lock === undefined && !dryRun) return stale.map(toBusyFinding)
-  return stale.map((bind) => healBind(session, bind, dryRun))
+  using lock = dryRun ? undefined : tryLockSubPathHeal(session)
+  if (lock === undefined && !dryRun) return stale.map(toBusySubPathFinding)
+  return stale.map((bind) => healSubPathBind(session, bind, dryRun))
 }
 
 /** The task of an isolated process. */
-interface SubPathTask {
+interface SubPathHealTask {
   kubeletDir: string | undefined
   volumeDirectory: string
   dryRun: boolean
 }
 
 /** A bind whose source was deleted. */
-type StaleBind = KubeletSubPath & { isOwn: boolean }
+type StaleSubPathBind = KubeletSubPath & { isOwn: boolean }
 
 /** Reads only the mount table, and no volume. */
-function findStaleBinds(session: Session, kubeletDir: string | undefined): StaleBind[] {
+function findStaleSubPathBinds(session: Session, kubeletDir: string | undefined): StaleSubPathBind[] {
   const rows = parseMountinfo(session.host.mounts.table())
   const ofKubelet = kubeletDir === undefined ? [] : findKubeletSubPaths(session, kubeletDir, rows)
   const own = findStaleOwnSubPaths(session, rows)
@@ -69,17 +69,18 @@ function findStaleBinds(session: Session, kubeletDir: string | undefined): Stale
 }
 
 /** Locks out other heals, because a second one could remove a bind that the first has just made. */
-const lockSubPaths = (session: Session) => tryAcquireNodeLock(session, 'sub-paths')
+const tryLockSubPathHeal = (session: Session) => tryAcquireNodeLock(session, 'sub-paths')
 
-const toBusyFinding = (bind: StaleBind) => toSubPathFinding(bind, toSkipped('another heal is at work'))
+const toBusySubPathFinding = (bind: StaleSubPathBind) =>
+  toSubPathFinding(bind, toSkippedOutcome('another heal is at work'))
 
 function toSubPathFinding({ row, volumeDirectory, subPath }: KubeletSubPath, outcome: SubPathOutcome): SubPathFinding {
   return { mountPoint: row.mountPoint, source: `${volumeDirectory}/${subPath}`, ...outcome }
 }
 
-function healBind(session: Session, bind: StaleBind, dryRun: boolean): SubPathFinding {
+function healSubPathBind(session: Session, bind: StaleSubPathBind, dryRun: boolean): SubPathFinding {
   const current = bind.isOwn ? resolveOwnSubPath(session, bind) : bind
-  return toSubPathFinding(current, repairBind(session, current, dryRun))
+  return toSubPathFinding(current, repairSubPathBind(session, current, dryRun))
 }
 
 /** Lists the directories of all such binds, stale or not: the change that makes a bind stale changes its directory. */
@@ -107,12 +108,12 @@ function findKubeletSubPaths(
 
 type SubPathOutcome = Pick<SubPathFinding, 'action' | 'reason'>
 
-const CHANGED_REASON = 'it has changed meanwhile'
+const BIND_CHANGED_REASON = 'it has changed meanwhile'
 
-const toSkipped = (reason: string): SubPathOutcome => ({ action: 'none', reason })
+const toSkippedOutcome = (reason: string): SubPathOutcome => ({ action: 'none', reason })
 
-function repairBind(session: Session, subPath: KubeletSubPath, dryRun: boolean): SubPathOutcome {
-  if (subPath.doubt !== undefined) return toSkipped(subPath.doubt)
+function repairSubPathBind(session: Session, subPath: KubeletSubPath, dryRun: boolean): SubPathOutcome {
+  if (subPath.doubt !== undefined) return toSkippedOutcome(subPath.doubt)
   const { inodes } = session.host
   using handles = new DisposableStack()
   const hold = (handle: Handle) => handles.adopt(handle, (one) => inodes.close(one))
@@ -120,26 +121,26 @@ function repairBind(session: Session, subPath: KubeletSubPath, dryRun: boolean):
     const volume = hold(inodes.openLinkFree(subPath.volumeDirectory))
     const current = hold(openSubPath(inodes, volume, subPath.subPath))
     using point = openMountPoint(session.host, subPath.row.mountPoint)
-    if (point === undefined) return toSkipped('its directory is gone')
+    if (point === undefined) return toSkippedOutcome('its directory is gone')
     const old = hold(inodes.openEntry(point.parent, point.name))
-    const objection = findReplaceObjection(session, subPath, { volume, current, old })
-    if (objection !== undefined) return toSkipped(objection)
-    const isReplaced = dryRun || replaceBind(session, subPath, { point, old, current })
-    return isReplaced ? { action: 'replaced', reason: STALE_REASON } : toSkipped(CHANGED_REASON)
+    const objection = findBindReplaceObstacle(session, subPath, { volume, current, old })
+    if (objection !== undefined) return toSkippedOutcome(objection)
+    const isReplaced = dryRun || replaceSubPathBind(session, subPath, { point, old, current })
+    return isReplaced ? { action: 'replaced', reason: STALE_SUB_PATH_REASON } : toSkippedOutcome(BIND_CHANGED_REASON)
   } catch (error) {
     if (!(error instanceof Refusal) && getErrno(error) === undefined) throw error
-    return toSkipped(formatError(error))
+    return toSkippedOutcome(formatError(error))
   }
 }
 
 /** Checks that the mount is still the one in the mount table, which was read earlier, and that a replacement is possible. */
-function findReplaceObjection(
+function findBindReplaceObstacle(
   { host: { inodes } }: Session,
   { row, subPath }: KubeletSubPath,
   handles: { volume: Handle; current: Handle; old: Handle },
 ): string | undefined {
   const [current, old] = [inodes.stat(handles.current), inodes.stat(handles.old)]
-  if (!old.mountRoot || !isStale(inodes, handles.old, row.mountPoint)) return CHANGED_REASON
+  if (!old.mountRoot || !isSubPathBindStale(inodes, handles.old, row.mountPoint)) return BIND_CHANGED_REASON
   if (current.device === old.device && current.inode === old.inode)
     return `${quoteValue(subPath)} is what it shows already`
   if (current.device !== inodes.stat(handles.volume).device)
@@ -150,12 +151,12 @@ function findReplaceObjection(
 }
 
 /** The kernel appends " (deleted)" to the path of a mount whose source was deleted. */
-function isStale(inodes: Inodes, mounted: Handle, mountPoint: string): boolean {
+function isSubPathBindStale(inodes: Inodes, mounted: Handle, mountPoint: string): boolean {
   return inodes.pathOf(mounted) === `${mountPoint} (deleted)`
 }
 
 /** @returns false if the mount changed meanwhile: kubelet repairs its binds too, when it starts a container */
-function replaceBind(
+function replaceSubPathBind(
   { host }: Session,
   { row }: KubeletSubPath,
   { point, old, current }: { point: MountPoint; old: Handle; current: Handle },
@@ -171,9 +172,9 @@ function replaceBind(
     return top === its
   }
   // The kernel is older than 6.5, or nothing is mounted there any more.
-  if (!isStale(inodes, old, row.mountPoint)) return false
+  if (!isSubPathBindStale(inodes, old, row.mountPoint)) return false
   mounts.detach(point.parent, point.name)
-  attachAt(host, point, tree)
+  attachTreeAtPoint(host, point, tree)
   return true
 }
 
@@ -187,21 +188,21 @@ export async function healSubPathsIsolated(
   { dryRun }: { dryRun: boolean },
 ): Promise<SubPathFinding[]> {
   if (!session.isolatesWalks) return healSubPaths(session, kubeletDir, { dryRun })
-  const stale = findStaleBinds(session, kubeletDir)
+  const stale = findStaleSubPathBinds(session, kubeletDir)
   if (stale.length === 0) return []
-  using lock = dryRun ? undefined : lockSubPaths(session)
-  if (lock === undefined && !dryRun) return stale.map(toBusyFinding)
+  using lock = dryRun ? undefined : tryLockSubPathHeal(session)
+  if (lock === undefined && !dryRun) return stale.map(toBusySubPathFinding)
   const volumes = Map.groupBy(stale, ({ volumeDirectory }) => volumeDirectory)
   const found = [...volumes].map(([volumeDirectory, binds]) =>
-    healVolume(session, { kubeletDir, volumeDirectory, dryRun }, binds),
+    healVolumeSubPaths(session, { kubeletDir, volumeDirectory, dryRun }, binds),
   )
   return (await Promise.all(found)).flat()
 }
 
-async function healVolume(
+async function healVolumeSubPaths(
   session: Session,
-  about: SubPathTask,
-  binds: readonly StaleBind[],
+  about: SubPathHealTask,
+  binds: readonly StaleSubPathBind[],
 ): Promise<SubPathFinding[]> {
   const { volumeDirectory } = about
   try {
@@ -213,13 +214,17 @@ async function healVolume(
       givenUp: (seconds, waiting, pid) => createGivenUpLookupFault(volumeDirectory, seconds, pid, waiting),
     })
   } catch (error) {
-    return binds.map((bind) => toSubPathFinding(bind, toSkipped(formatError(error))))
+    return binds.map((bind) => toSubPathFinding(bind, toSkippedOutcome(formatError(error))))
   }
 }
 
 /** Heals the binds of one volume in the isolated process. The caller has the lock. */
-export async function runSubPathTask(session: Session, _: Handle, task: SubPathTask): Promise<SubPathFinding[]> {
-  return findStaleBinds(session, task.kubeletDir)
+export async function runSubPathHealTask(
+  session: Session,
+  _: Handle,
+  task: SubPathHealTask,
+): Promise<SubPathFinding[]> {
+  return findStaleSubPathBinds(session, task.kubeletDir)
     .filter(({ volumeDirectory }) => volumeDirectory === task.volumeDirectory)
-    .map((bind) => healBind(session, bind, task.dryRun))
+    .map((bind) => healSubPathBind(session, bind, task.dryRun))
 }

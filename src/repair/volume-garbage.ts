@@ -42,28 +42,28 @@ export interface GarbageRequest {
 /** The action for an item, with the reason. */
 export type GarbageFate = Pick<GarbageItem, 'action' | 'reason' | 'code'>
 
-export const IN_PROGRESS: GarbageFate = { action: 'kept', reason: 'a call is at work on it' }
-export const INTERRUPTED: GarbageFate = { action: 'removed', reason: 'an interrupted call left it' }
+export const IN_PROGRESS_FATE: GarbageFate = { action: 'kept', reason: 'a call is at work on it' }
+export const INTERRUPTED_CALL_FATE: GarbageFate = { action: 'removed', reason: 'an interrupted call left it' }
 
 /** Removes the records of a volume that no mount or restore needs. Removes leftovers of interrupted calls in any case. */
-export async function collectVolume(
+export async function collectVolumeGarbage(
   session: Session,
   volume: string,
   request: GarbageRequest,
   lookups: PathLookups,
 ): Promise<GarbageItem[]> {
-  const inProgress: GarbageItem = { kind: 'volume', name: volume, ...IN_PROGRESS }
+  const inProgress: GarbageItem = { kind: 'volume', name: volume, ...IN_PROGRESS_FATE }
   if (request.isDry) {
     if (isVolumeBusy(session, volume)) return [inProgress]
-    return toGarbageItems(session, volume, await judgeVolume(session, volume, request, lookups))
+    return toVolumeGarbageItems(session, volume, await judgeVolumeGarbage(session, volume, request, lookups))
   }
   const place = locateVolumeRecords(session, volume)
   using lock = tryAcquireRecordLock(session, place)
   if (lock === undefined) return [inProgress]
   // Under the lock, a call that uses the volume has either recorded its mount or will find no record.
-  const judged = await judgeVolume(session, volume, request, lookups)
-  const fate = judged.action === 'kept' ? await pruneKept(session, volume, request, { judged, lookups }) : judged
-  const items = toGarbageItems(session, volume, fate)
+  const judged = await judgeVolumeGarbage(session, volume, request, lookups)
+  const fate = judged.action === 'kept' ? await pruneKeptJournal(session, volume, request, { judged, lookups }) : judged
+  const items = toVolumeGarbageItems(session, volume, fate)
   // A walker whose call gave up may still use the journal.
   if (hasVolumeWalker(session, volume)) return items
   removeTransientRecordFiles(session, place)
@@ -72,36 +72,36 @@ export async function collectVolume(
 }
 
 /** Prunes the journal of a volume whose records stay. An unusable journal only causes a warning here. */
-async function pruneKept(
+async function pruneKeptJournal(
   session: Session,
   volume: string,
   request: GarbageRequest,
   { judged, lookups }: { judged: GarbageFate; lookups: PathLookups },
 ): Promise<GarbageFate> {
   try {
-    if (!(await pruneVolume(session, volume, lookups))) return judged
+    if (!(await pruneVolumeJournal(session, volume, lookups))) return judged
   } catch (error) {
     if (!(error instanceof Refusal) || findFaultCode(error) === 'disk-errors') throw error
     if (error instanceof UnresponsiveRefusal)
-      return toKept(`${judged.reason}; what is gone from it stays recorded: ${error.message}`)
+      return keepItem(`${judged.reason}; what is gone from it stays recorded: ${error.message}`)
     session.warn(error.message, findFaultCode(error) ?? 'records-kept')
     return judged
   }
-  const now = await judgeVolume(session, volume, request, lookups)
-  return now.action === 'kept' ? toKept(`${now.reason}; what is gone from it was forgotten`) : now
+  const now = await judgeVolumeGarbage(session, volume, request, lookups)
+  return now.action === 'kept' ? keepItem(`${now.reason}; what is gone from it was forgotten`) : now
 }
 
-function toGarbageItems(session: Session, volume: string, fate: GarbageFate): GarbageItem[] {
+function toVolumeGarbageItems(session: Session, volume: string, fate: GarbageFate): GarbageItem[] {
   const item: GarbageItem = { kind: 'volume', name: volume, ...fate }
   const { record: reservation } = reservationRecords.find(session, volume)
   if (fate.action === 'removed' || !reservation) return [item]
-  return [{ kind: 'reservation', name: volume, ...INTERRUPTED }, item]
+  return [{ kind: 'reservation', name: volume, ...INTERRUPTED_CALL_FATE }, item]
 }
 
 /** Other files in the directory belong to users, and are kept. */
-const OWN_FILES: ReadonlySet<string> = new Set([RECORD_FILE, ...JOURNAL_FILES, ...TRANSIENT_FILES])
+const RECORD_DIRECTORY_FILES: ReadonlySet<string> = new Set([RECORD_FILE, ...JOURNAL_FILES, ...TRANSIENT_FILES])
 
-async function judgeVolume(
+async function judgeVolumeGarbage(
   session: Session,
   volume: string,
   { forget, isDry }: GarbageRequest,
@@ -112,54 +112,54 @@ async function judgeVolume(
   if (user) return { action: 'kept', reason: `it is mounted at ${user.directory}` }
   const unread = mounts.find((mount) => mount.problem)?.problem
   const unneeded = (reason: string): GarbageFate =>
-    unread ? toKept(`a mount may need it: ${unread.message}`) : { action: 'removed', reason }
+    unread ? keepItem(`a mount may need it: ${unread.message}`) : { action: 'removed', reason }
   const { record, problem } = volumeRecords.find(session, volume)
-  if (problem instanceof UnknownFormatRefusal) return toKept(problem.message)
+  if (problem instanceof UnknownFormatRefusal) return keepItem(problem.message)
   const holds = hasJournalEntries(session, volume)
-  if (holds instanceof UnknownFormatRefusal) return toKept(holds.message)
+  if (holds instanceof UnknownFormatRefusal) return keepItem(holds.message)
   if (volume === forget) return unneeded('its record is removed as requested')
   if (problem !== undefined)
-    return toKept('its record cannot be read: "modekeep restore DIR", with its directory, puts it back')
-  if (holds instanceof Refusal) return toKept(holds.message)
+    return keepItem('its record cannot be read: "modekeep restore DIR", with its directory, puts it back')
+  if (holds instanceof Refusal) return keepItem(holds.message)
   if (record === undefined && holds)
-    return toKept(
+    return keepItem(
       'its journal has records, but its path is not recorded: "modekeep restore DIR", with its directory, puts it back',
     )
   if (record === undefined) {
     const foreign = session.host.files
       .list(locateVolumeRecords(session, volume).path)
-      .find((name) => !OWN_FILES.has(name))
+      .find((name) => !RECORD_DIRECTORY_FILES.has(name))
     return foreign === undefined
       ? unneeded('nothing is recorded of it any more')
-      : toKept(`nothing is recorded of it, but its directory has ${foreign}, which is not modekeep's`)
+      : keepItem(`nothing is recorded of it, but its directory has ${foreign}, which is not modekeep's`)
   }
   const { source, group, left, restorePending } = record
   if (left !== undefined && !holds) return unneeded(`${source} was put back, and nothing is recorded of it any more`)
-  const isSwapped = await isSwappedAway(session, record, lookups, isDry)
-  if (isSwapped === 'unknown') return toKept(renderFault(createUnresponsiveFault(source, 'call this again')))
-  if (isSwapped) {
-    return restorePending
-      ? toKept(`its restore is pending, but ${source} is deleted: "modekeep gc --forget ${volume}" removes its record`)
-      : unneeded(`${source} was deleted when the symlink that led to it was swapped`)
-  }
+  const isSwapped = await isVolumeSwappedAway(session, record, lookups, isDry)
+  if (isSwapped === 'unknown') return keepItem(renderFault(createUnresponsiveFault(source, 'call this again')))
+  if (isSwapped && restorePending)
+    return keepItem(
+      `its restore is pending, but ${source} is deleted: "modekeep gc --forget ${volume}" removes its record`,
+    )
+  if (isSwapped) return unneeded(`${source} was deleted when the symlink that led to it was swapped`)
   const notice = await findVolumeNameNotice(session, record, lookups)
-  if (notice !== undefined && notice.state !== 'used') return toKept(notice.text)
+  if (notice !== undefined && notice.state !== 'used') return keepItem(notice.text)
   const way = `"modekeep restore ${volume}"`
   if ((await locateVolume(session, volume, lookups, true)) === undefined) {
     const { text, alternative } = await explainVolumeAbsence(session, volume, source, lookups)
-    return toKept(`${restorePending ? 'its restore is pending: ' : ''}${text}, then ${way}; ${alternative}`)
+    return keepItem(`${restorePending ? 'its restore is pending: ' : ''}${text}, then ${way}; ${alternative}`)
   }
-  if (restorePending) return toKept(`the restore of ${source} is pending: ${way}`)
+  if (restorePending) return keepItem(`the restore of ${source} is pending: ${way}`)
   const kept = explainUnrestoredInodes(record)
-  if (kept !== undefined) return toKept(`${source} was put back, but ${kept}`)
+  if (kept !== undefined) return keepItem(`${source} was put back, but ${kept}`)
   if (left !== undefined)
-    return toKept(
+    return keepItem(
       `${source} was put back; of what is not in it now "modekeep gc --forget ${volume}" removes the record`,
     )
-  return toKept(`${source} was walked for group ${group}: ${way} puts it back`)
+  return keepItem(`${source} was walked for group ${group}: ${way} puts it back`)
 }
 
-const toKept = (reason: string): GarbageFate => ({ action: 'kept', reason, code: 'records-kept' })
+const keepItem = (reason: string): GarbageFate => ({ action: 'kept', reason, code: 'records-kept' })
 
 /** Whether a journal has an entry to restore; returns the refusal if it cannot be read. */
 function hasJournalEntries(session: Session, volume: string): boolean | Refusal {
@@ -177,7 +177,7 @@ function hasJournalEntries(session: Session, volume: string): boolean | Refusal 
  * exists, in a directory of the same file system that does. A directory that was reached without a link, or that contained both
  * paths, may have been moved and may return. The result is unknown while a server does not respond.
  */
-async function isSwappedAway(
+async function isVolumeSwappedAway(
   session: Session,
   { asked, source, volume }: VolumeRecord,
   lookups: PathLookups,
@@ -187,7 +187,7 @@ async function isSwappedAway(
   const place = await locateVolume(session, volume, lookups)
   if (place !== undefined) return place.isSilent && 'unknown'
   const { inodes } = session.host
-  const fork = commonDirectory(normalize(asked), source)
+  const fork = findCommonDirectory(normalize(asked), source)
   for (let above = dirname(source); above.length >= fork.length; above = dirname(above)) {
     try {
       const handle = await lookups.open(above)
@@ -208,7 +208,7 @@ async function isSwappedAway(
 }
 
 /** Returns the deepest common directory of both paths; '' for the root. */
-function commonDirectory(one: string, other: string): string {
+function findCommonDirectory(one: string, other: string): string {
   const [parts, others] = [one.split('/'), other.split('/')]
   const parted = parts.findIndex((part, index) => part !== others[index])
   return parts.slice(0, parted < 0 ? parts.length : parted).join('/')
@@ -220,7 +220,7 @@ function commonDirectory(one: string, other: string): string {
  * @returns whether the journal was pruned
  * @throws {Refusal} if the journal cannot be used; {UnresponsiveRefusal} if a directory of the volume is kept locked
  */
-export async function pruneVolume(session: Session, volume: string, lookups: PathLookups): Promise<boolean> {
+export async function pruneVolumeJournal(session: Session, volume: string, lookups: PathLookups): Promise<boolean> {
   const { host } = session
   // A server or a daemon may stop responding during the walk.
   if (isTextVolumeId(volume) || !hasVolumeJournal(session, volume)) return false
@@ -228,7 +228,7 @@ export async function pruneVolume(session: Session, volume: string, lookups: Pat
   const { source, left } = volumeRecords.readUnlessDamaged(session, volume) ?? {}
   if (source !== undefined && !isLocalPath(host, source)) return false
   // Entries that a restore had to keep are removed once their inodes are deleted.
-  const isDue = left !== undefined || isOvergrown(session, volume)
+  const isDue = left !== undefined || isJournalOvergrown(session, volume)
   const place = isDue ? await locateVolume(session, volume, lookups) : undefined
   if (place === undefined || !isLocalPath(host, place.path)) return false
   const { handle, stat } = await openNodeSourceBy(lookups, host, place.path)
@@ -244,7 +244,7 @@ export async function pruneVolume(session: Session, volume: string, lookups: Pat
   return isPruned
 }
 
-function isOvergrown(session: Session, volume: string): boolean {
+function isJournalOvergrown(session: Session, volume: string): boolean {
   using journal = openJournal(session, volume, false)
   return journal.isOvergrown(0)
 }

@@ -13,19 +13,19 @@ import type { Session } from '../state/session.ts'
  * Pause between a heal's end and the next one's start, so that one heal handles a burst of changes. It grows with
  * consecutive failures, because the changes of a failing heal would wake the loop at once.
  */
-const HEAL_PAUSE = { firstMs: 200, mostMs: 30_000 }
+const PAUSE_BETWEEN_HEALS = { firstMs: 200, mostMs: 30_000 }
 /** A heal rests this many times the processor time it used, so that a node whose mounts always change is not slowed. */
-const REST_FACTOR = 9
-const MAX_REST_MS = 30_000
+const HEAL_REST_FACTOR = 9
+const MAX_HEAL_REST_MS = 30_000
 /** Changes on a server cause no event. */
-const BLIND_INTERVAL_MS = 30_000
+const UNWATCHED_HEAL_INTERVAL_MS = 30_000
 /** Time for a running heal to complete when the loop ends. The next heal finds any remaining work. */
-const END_TIMEOUT_MS = 500
+const HEAL_END_TIMEOUT_MS = 500
 /** An event may have been missed, or a watch may have been impossible. */
-const SAFETY_INTERVAL_MS = 5 * 60_000
+const SAFETY_HEAL_INTERVAL_MS = 5 * 60_000
 
 /** One pass over all mounts. */
-export type Heal = () => Promise<{
+export type RunHeal = () => Promise<{
   /** Directories in which the next change matters. */
   watched: readonly string[]
   /** Processes whose end matters. */
@@ -37,7 +37,7 @@ export type Heal = () => Promise<{
 }>
 
 /** Reports changes to the loop. */
-interface ChangeSource {
+interface MountChangeSource {
   /** Called once, before the first heal. */
   listen(changed: () => void): void
   /** Watches these directories from now on, and no others. @returns whether one of them is new */
@@ -46,8 +46,8 @@ interface ChangeSource {
   attend(daemons: readonly number[]): void
 }
 
-export interface WatchOptions {
-  changes: ChangeSource
+export interface HealWatchOptions {
+  changes: MountChangeSource
   /** Ends the loop, and a running heal that does not complete soon. */
   signal: AbortSignal
   /** Returns this process's processor time in milliseconds, which does not grow while it waits for a server. */
@@ -60,7 +60,7 @@ export interface WatchOptions {
  * Heals at once, after each change, and again while a mount is unsettled. Heals never overlap, and one always begins after
  * the last change.
  */
-export async function watch(heal: Heal, { changes, signal, spent, failed }: WatchOptions): Promise<void> {
+export async function watchAndHeal(heal: RunHeal, { changes, signal, spent, failed }: HealWatchOptions): Promise<void> {
   let changed = false
   let wake = () => {}
   changes.listen(() => {
@@ -72,7 +72,7 @@ export async function watch(heal: Heal, { changes, signal, spent, failed }: Watc
       'abort',
       () => {
         wake()
-        setTimeout(resolve, END_TIMEOUT_MS, 'ended').unref()
+        setTimeout(resolve, HEAL_END_TIMEOUT_MS, 'ended').unref()
       },
       { once: true },
     )
@@ -97,7 +97,7 @@ export async function watch(heal: Heal, { changes, signal, spent, failed }: Watc
   let unsettled = 0
   while (!signal.aborted) {
     changed = false
-    let patience = SAFETY_INTERVAL_MS
+    let patience = SAFETY_HEAL_INTERVAL_MS
     const before = spent()
     try {
       const found = await Promise.race([heal(), ended])
@@ -108,15 +108,15 @@ export async function watch(heal: Heal, { changes, signal, spent, failed }: Watc
       if (changes.follow(watched)) changed = true
       failures = 0
       unsettled = isUnsettled ? unsettled + 1 : 0
-      if (isUnsettled) patience = computeLongestPauseMs(HEAL_PAUSE, unsettled + 1)
-      else if (isBlind) patience = BLIND_INTERVAL_MS
+      if (isUnsettled) patience = computeLongestPauseMs(PAUSE_BETWEEN_HEALS, unsettled + 1)
+      else if (isBlind) patience = UNWATCHED_HEAL_INTERVAL_MS
     } catch (error) {
       failed(error)
       failures++
-      patience = computeLongestPauseMs(HEAL_PAUSE, failures + 1)
+      patience = computeLongestPauseMs(PAUSE_BETWEEN_HEALS, failures + 1)
     }
-    const rest = Math.min(MAX_REST_MS, REST_FACTOR * (spent() - before))
-    await sleep(Math.max(computeLongestPauseMs(HEAL_PAUSE, failures + 1), rest), () => signal.aborted)
+    const rest = Math.min(MAX_HEAL_REST_MS, HEAL_REST_FACTOR * (spent() - before))
+    await sleep(Math.max(computeLongestPauseMs(PAUSE_BETWEEN_HEALS, failures + 1), rest), () => signal.aborted)
     await sleep(patience, () => changed || signal.aborted)
   }
 }
@@ -124,44 +124,44 @@ export async function watch(heal: Heal, { changes, signal, spent, failed }: Watc
 /** The mount table is watched in a thread, because poll(2) blocks it. @param stop handle that ends the thread */
 type StartMountWatch = (stop: number) => Worker
 
-const FALLBACK_NOTE = 'until then some changes are only found every five minutes'
+const WATCH_FALLBACK_NOTE = 'until then some changes are only found every five minutes'
 
 /** Remedies for the limits of inotify(7), by errno. */
-const WATCH_REMEDIES: Readonly<Record<string, string>> = {
+const INOTIFY_REMEDIES: Readonly<Record<string, string>> = {
   ENOSPC: 'raise the sysctl fs.inotify.max_user_watches; ',
   EMFILE: 'raise the sysctl fs.inotify.max_user_instances; ',
 }
 
 /** Heals after every change on this node, until at most a second after `signal` aborts. */
-export async function watchNode(
-  heal: Heal,
+export async function watchNodeMounts(
+  heal: RunHeal,
   {
     warn,
     failed,
     signal,
     startMountWatch,
-  }: Pick<WatchOptions, 'failed' | 'signal'> & { warn(message: string): void; startMountWatch: StartMountWatch },
+  }: Pick<HealWatchOptions, 'failed' | 'signal'> & { warn(message: string): void; startMountWatch: StartMountWatch },
 ): Promise<void> {
   let changed = () => {}
   const directories = new DirectoryWatches(
     () => changed(),
     (error) => {
-      const remedy = WATCH_REMEDIES[getErrno(error) ?? ''] ?? ''
-      warn(`cannot watch directories (${error.message}): ${remedy}${FALLBACK_NOTE}`)
+      const remedy = INOTIFY_REMEDIES[getErrno(error) ?? ''] ?? ''
+      warn(`cannot watch directories (${error.message}): ${remedy}${WATCH_FALLBACK_NOTE}`)
     },
     false,
   )
   const daemons = new ProcessWatch(() => changed())
-  const endThread = await watchMounts(
+  const endThread = await startMountTableWatch(
     startMountWatch,
     () => changed(),
-    (error) => warn(`cannot watch the mount table (${error.message}): restart it; ${FALLBACK_NOTE}`),
+    (error) => warn(`cannot watch the mount table (${error.message}): restart it; ${WATCH_FALLBACK_NOTE}`),
   )
   try {
     const listen = (callback: () => void) => {
       changed = callback
     }
-    await watch(heal, {
+    await watchAndHeal(heal, {
       changes: { listen, follow: (paths) => directories.follow(paths), attend: (pids) => daemons.follow(pids) },
       signal,
       spent: readProcessorTimeMs,
@@ -175,7 +175,7 @@ export async function watchNode(
 }
 
 /** Watches the mount table. Resolves once no change can be missed. @returns a function that ends the thread */
-async function watchMounts(
+async function startMountTableWatch(
   start: StartMountWatch,
   changed: () => void,
   failed: (error: Error) => void,
@@ -202,13 +202,13 @@ function readProcessorTimeMs(): number {
  * A pod's author chooses the depth of a subPath, and the kernel limits the number of watched directories per user. The next
  * periodic heal finds a link that is replaced above these levels.
  */
-const MAX_WATCHED_LEVELS = 32
+const MAX_WATCHED_PARENT_LEVELS = 32
 
 /**
  * Lists the directories whose changes may make a mount stale: of pods with mapped groups, the sources, and their parents.
  * With a subPath these include all directories between the source and its target, where a link may be replaced.
  */
-export function listSourceDirectories(session: Session): string[] {
+export function listWatchedSourceDirectories(session: Session): string[] {
   const directories = new Set<string>()
   for (const record of listReadableMountRecords(session)) {
     // Kubelet writes there, after the call that mapped, whether the pod has a user namespace.
@@ -218,7 +218,7 @@ export function listSourceDirectories(session: Session): string[] {
     if (source === undefined) continue
     for (const directory of [source, dirname(source)]) directories.add(directory)
     let at = dirname(record.source ?? source)
-    for (let level = 0; level < MAX_WATCHED_LEVELS && at.startsWith(`${source}/`); level++) {
+    for (let level = 0; level < MAX_WATCHED_PARENT_LEVELS && at.startsWith(`${source}/`); level++) {
       directories.add(at)
       at = dirname(at)
     }

@@ -1,5 +1,5 @@
 import * as z from 'zod/mini'
-import { PRIVATE } from '../config/defaults.ts'
+import { PRIVATE_STATE_DIRECTORIES } from '../config/defaults.ts'
 import type { Host } from '../kernel/host.ts'
 import { parseMountinfo } from '../kernel/mount-table/mountinfo.ts'
 import { RecordKind, type RecordResult } from './record.ts'
@@ -63,7 +63,7 @@ export const containerRecords = new RecordKind<ContainerRecord>({
 })
 
 export function locateContainerRecords({ config }: { config: Pick<Store['config'], 'stateDir'> }): string {
-  return `${config.stateDir}/${PRIVATE.containers}`
+  return `${config.stateDir}/${PRIVATE_STATE_DIRECTORIES.containers}`
 }
 
 /** Returns whether a text is a container id. Ids become parts of paths, so other characters are rejected. */

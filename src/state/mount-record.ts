@@ -5,7 +5,7 @@ import {
   type MountRequest,
   toRecordedRequest,
 } from '../config/mount-request.ts'
-import { LIFECYCLES } from '../config/rule.ts'
+import { CSI_LIFECYCLES } from '../config/rule.ts'
 import { createSecretKeysSchema } from '../config/rule-schema.ts'
 import { formatSource } from '../config/source.ts'
 import { type ProcessId, tolerateErrno } from '../kernel/host.ts'
@@ -37,7 +37,7 @@ function mountRecordSchema() {
     /** Namespace of the pod. Records of earlier versions have none. */
     namespace: optional,
     /** Lifecycle of a CSI volume. */
-    lifecycle: z.optional(z.enum(LIFECYCLES)),
+    lifecycle: z.optional(z.enum(CSI_LIFECYCLES)),
     /** Publication of a CSI volume. Records of earlier versions have none. */
     publication: z.optional(z.object({ volumeId: text, isSingleWriter: z.boolean() })),
     /** `setGid` of the rule that allowed the mount; undefined: true. */

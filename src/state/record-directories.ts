@@ -1,4 +1,4 @@
-import { PRIVATE } from '../config/defaults.ts'
+import { PRIVATE_STATE_DIRECTORIES } from '../config/defaults.ts'
 import type { Host } from '../kernel/host.ts'
 import { isVolumeId } from './volume-id.ts'
 
@@ -77,18 +77,18 @@ function encodeNestedPath(top: string, name: string): string {
 }
 
 export function locateVolumeRecords({ config }: Pick<Store, 'config'>, volume: string): RecordDirectory {
-  const path = `${config.stateDir}/${PRIVATE.ownership}/${volume}`
+  const path = `${config.stateDir}/${PRIVATE_STATE_DIRECTORIES.ownership}/${volume}`
   return { path, top: config.stateDir, name: `volume ${volume}`, volume }
 }
 
 /** Returns the directory of the reservations of running calls. It has no other files. */
 export function locateReservationDirectory({ config }: Pick<Store, 'config'>): string {
-  return `${config.stateDir}/${PRIVATE.reservations}`
+  return `${config.stateDir}/${PRIVATE_STATE_DIRECTORIES.reservations}`
 }
 
 /** Returns the lock directory for publications of a CSI volume that allows one target. It has no records. */
 export function locatePublicationLock({ config }: Pick<Store, 'config'>, key: string): RecordDirectory {
-  const path = encodeNestedPath(`${config.stateDir}/${PRIVATE.publications}`, key)
+  const path = encodeNestedPath(`${config.stateDir}/${PRIVATE_STATE_DIRECTORIES.publications}`, key)
   return { path, top: config.stateDir, name: `publication of ${key}`, refusesStuckHolder: true }
 }
 
@@ -96,14 +96,14 @@ const IMPORT_DIRECTORY_SUFFIX = '.import'
 
 /** Returns the directory where an import is staged, before one rename makes it the volume's record directory. */
 export function locateImportDirectory({ config }: Pick<Store, 'config'>, volume: string): RecordDirectory {
-  const path = `${config.stateDir}/${PRIVATE.ownership}/${volume}${IMPORT_DIRECTORY_SUFFIX}`
+  const path = `${config.stateDir}/${PRIVATE_STATE_DIRECTORIES.ownership}/${volume}${IMPORT_DIRECTORY_SUFFIX}`
   return { path, top: config.stateDir, name: `import of volume ${volume}` }
 }
 
 /** Lists the volumes that have a running or an interrupted import. */
 export function listVolumesInImport({ host, config }: Store): string[] {
   return host.files
-    .list(`${config.stateDir}/${PRIVATE.ownership}`)
+    .list(`${config.stateDir}/${PRIVATE_STATE_DIRECTORIES.ownership}`)
     .filter((name) => name.endsWith(IMPORT_DIRECTORY_SUFFIX))
     .map((name) => name.slice(0, -IMPORT_DIRECTORY_SUFFIX.length))
     .filter(isVolumeId)
@@ -111,7 +111,7 @@ export function listVolumesInImport({ host, config }: Store): string[] {
 }
 
 function locateAllMountRecords({ config }: Pick<Store, 'config'>): string {
-  return `${config.stateDir}/${PRIVATE.mounts}`
+  return `${config.stateDir}/${PRIVATE_STATE_DIRECTORIES.mounts}`
 }
 
 /** Lists the record directories of all mounts, also those with an unreadable record. */
@@ -134,7 +134,7 @@ export function listMountRecordDirectories(store: Store): MountRecordDirectory[]
 
 /** Lists all volumes that have a record directory. Other files next to these directories are ignored. */
 export function listVolumesWithRecords({ host, config }: Store): string[] {
-  return host.files.list(`${config.stateDir}/${PRIVATE.ownership}`).filter(isVolumeId).sort()
+  return host.files.list(`${config.stateDir}/${PRIVATE_STATE_DIRECTORIES.ownership}`).filter(isVolumeId).sort()
 }
 
 /**

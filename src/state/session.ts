@@ -1,5 +1,5 @@
 import type { LoadedConfig } from '../config/defaults.ts'
-import type { Secrets } from '../config/json-options.ts'
+import type { PodSecrets } from '../config/json-options.ts'
 import type { FaultCode } from '../errors/entries/index.ts'
 import type { Host } from '../kernel/host.ts'
 import type { WalkCounts } from '../ownership/walk/report.ts'
@@ -17,7 +17,7 @@ export interface Session {
   /** Reports about how many inodes the next walk will visit, if an operator watches. */
   expect?(inodes: number): void
   /** Secrets that the pod gave for this call; none if an operator or heal calls. */
-  secrets?: Secrets
+  secrets?: PodSecrets
   /** Another process supervises this one, so work that may wait for a server indefinitely runs here. */
   mayHang?: true | undefined
   /** Reports to the supervising process that this one makes progress; timers have no turn during a walk. */

@@ -1,5 +1,5 @@
 import * as z from 'zod/mini'
-import { PRIVATE } from '../config/defaults.ts'
+import { PRIVATE_STATE_DIRECTORIES } from '../config/defaults.ts'
 import type { SkipReason, WalkReport } from '../ownership/walk/report.ts'
 import { RecordKind, type RecordOfKind } from './record.ts'
 import { locateVolumeRecords, RECORD_FILE, type Store } from './record-directories.ts'
@@ -95,7 +95,8 @@ export function formatApplyCommand({
   return `"${command}", DIR being ${source} or where that is mounted,`
 }
 
-const locateRootSetGidRecords = ({ config }: Pick<Store, 'config'>) => `${config.stateDir}/${PRIVATE.rootBits}`
+const locateRootSetGidRecords = ({ config }: Pick<Store, 'config'>) =>
+  `${config.stateDir}/${PRIVATE_STATE_DIRECTORIES.rootBits}`
 
 /**
  * A volume whose root had no set-gid bit before modekeep set it for a mapped mount. The record is durable before the

@@ -1,4 +1,4 @@
-import type { Secrets } from '../config/json-options.ts'
+import type { PodSecrets } from '../config/json-options.ts'
 import { createFault, createOptionFault, type Fault, SECRET_REF_PLACEHOLDER } from '../errors/fault.ts'
 import { quoteValue, Refusal } from '../errors/refusal.ts'
 import { SECRET_FILE_PATH } from '../kernel/helpers.ts'
@@ -142,7 +142,7 @@ function listCifsGroupOptions({ group, request: { mountOptions } }: MountContext
 
 const NO_CREDENTIALS_OPTION_FORM = /^(guest|sec=(krb5i?|none))$/
 
-function chooseCifsCredentials(secrets: Secrets, mountOptions: readonly string[]): Uint8Array | undefined {
+function chooseCifsCredentials(secrets: PodSecrets, mountOptions: readonly string[]): Uint8Array | undefined {
   const without = mountOptions.find((option) => NO_CREDENTIALS_OPTION_FORM.test(option))
   const credentials = formatCifsCredentials(secrets)
   if (credentials && (without === 'guest' || without === 'sec=none')) {
@@ -172,7 +172,7 @@ const COMMA_BYTE = 0x2c
  * @returns undefined if the secret has no credentials
  * @throws {Refusal} naming the key of a value that the format cannot carry, never the value
  */
-export function formatCifsCredentials(secrets: Secrets): Uint8Array | undefined {
+export function formatCifsCredentials(secrets: PodSecrets): Uint8Array | undefined {
   const given = CREDENTIAL_KEYS.map((key) => ({ key, value: secrets.get(key) }))
   if (given.every(({ value }) => value === undefined)) return undefined
   const faults = given.flatMap(({ key, value }) => findCredentialFault(key, value) ?? [])

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
-import type { KindRequest } from '../config/request.ts'
-import type { Source } from '../config/source.ts'
+import type { VolumeKindRequest } from '../config/request.ts'
+import type { VolumeSource } from '../config/source.ts'
 import { createFault, type Fault } from '../errors/fault.ts'
 import { quoteValue, Refusal } from '../errors/refusal.ts'
 import {
@@ -115,7 +115,7 @@ function createDiskKind(rules: DiskKindRules): VolumeKind {
   }
 }
 
-function findDiskWriteFaults(rules: DiskKindRules, { mountOptions, readOnly }: KindRequest): Fault[] {
+function findDiskWriteFaults(rules: DiskKindRules, { mountOptions, readOnly }: VolumeKindRequest): Fault[] {
   if (rules.isReadOnly && mountOptions.includes('rw')) {
     return [createMountOptionsFault('has rw', `${rules.name} is always read-only, leave it out`)]
   }
@@ -125,7 +125,7 @@ function findDiskWriteFaults(rules: DiskKindRules, { mountOptions, readOnly }: K
   ]
 }
 
-function listFileSystemOptions({ always }: DiskKindRules, { mountOptions }: KindRequest): string[] {
+function listFileSystemOptions({ always }: DiskKindRules, { mountOptions }: VolumeKindRequest): string[] {
   const options = filterFileSystemOptions(mountOptions)
   const isGiven = always === undefined || options.some((option) => parseOptionName(option) === parseOptionName(always))
   return isGiven ? options : [...options, always]
@@ -194,7 +194,7 @@ const OTHERS_WRITE_MODE_BITS = 0o022
  * Opens a block device's node or an image file by a path without links. Only udev's own links are followed.
  * @throws {Refusal}
  */
-function openDiskSource(host: Host, requestedSource: Source): OpenedSource {
+function openDiskSource(host: Host, requestedSource: VolumeSource): OpenedSource {
   const source = getNodeSourcePath(requestedSource)
   const path = UDEV_LINK_FORM.test(source) ? resolveUdevLink(host, source) : source
   return openNodeSource(host, path, {

@@ -1,5 +1,5 @@
-import type { Secrets } from '../config/json-options.ts'
-import { formatSource, type Source } from '../config/source.ts'
+import type { PodSecrets } from '../config/json-options.ts'
+import { formatSource, type VolumeSource } from '../config/source.ts'
 import { type Fault, SECRET_REF_PLACEHOLDER } from '../errors/fault.ts'
 import { quoteValue, Refusal } from '../errors/refusal.ts'
 import {
@@ -18,7 +18,7 @@ import type { MountStage } from './kind/staged.ts'
 const SSHFS_SOURCE_FORM =
   /^[A-Za-z0-9_][A-Za-z0-9_.-]*@([A-Za-z0-9][A-Za-z0-9.-]*|\[[0-9A-Fa-f:.]+\]):\/([^,\\\p{Cc}]*[^/,\\\p{Cc}])?$/u
 
-function findSshSourceFaults(requestedSource: Source): Fault[] {
+function findSshSourceFaults(requestedSource: VolumeSource): Fault[] {
   const source = formatSource(requestedSource)
   if (source === undefined) return [createSourceFault('is missing', 'write it like user@host:/directory')]
   if (SSHFS_SOURCE_FORM.test(source) && !/\/(\/|\.\.?(\/|$))/.test(source)) return []
@@ -56,7 +56,7 @@ interface SshLogin {
 
 /** Creates the login of sshfs. @throws {Refusal} for unusable secrets */
 export function createSshLogin(
-  secrets: Secrets,
+  secrets: PodSecrets,
   mountOptions: readonly string[],
   { put }: Pick<MountStage, 'put'>,
 ): SshLogin {
@@ -122,7 +122,7 @@ interface FuseProgram {
    */
   options: () => OptionRules
   /** Checks the source of a program whose source is no path of the node. */
-  sourceFaults?(source: Source): Fault[]
+  sourceFaults?(source: VolumeSource): Fault[]
   login?: typeof createSshLogin
 }
 

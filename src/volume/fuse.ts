@@ -1,7 +1,7 @@
 import type { NodeConfig } from '../config/defaults.ts'
-import type { Secrets } from '../config/json-options.ts'
+import type { PodSecrets } from '../config/json-options.ts'
 import type { SecretKeys } from '../config/rule.ts'
-import { formatSource, getSourcePath, type Source } from '../config/source.ts'
+import { formatSource, getSourcePath, type VolumeSource } from '../config/source.ts'
 import { createOptionFault, type Fault } from '../errors/fault.ts'
 import { quoteValue, Refusal } from '../errors/refusal.ts'
 import { SECRET_FILE_PATH } from '../kernel/helpers.ts'
@@ -60,7 +60,7 @@ export function findFuseKind(name: string): VolumeKind | undefined {
 }
 
 /** @param isLocal the program takes only a path of the node; otherwise also a text of its own, such as `bucket` */
-function findFuseSourceFaults(source: Source, isLocal: boolean, config: NodeConfig): Fault[] {
+function findFuseSourceFaults(source: VolumeSource, isLocal: boolean, config: NodeConfig): Fault[] {
   const text = formatSource(source)
   // Other kinds take two leading slashes as a share; a program of the node does not.
   if (text?.startsWith('/')) return findSourcePathFaults(text, config)
@@ -133,7 +133,7 @@ interface DeliveredSecrets {
  * @throws {Refusal} for a value that a variable cannot carry, and for an option that the pod's author has set
  */
 function deliverSecrets(
-  secrets: Secrets,
+  secrets: PodSecrets,
   secretKeys: SecretKeys,
   mountOptions: readonly string[],
   { put }: Pick<MountStage, 'put'>,

@@ -1,4 +1,4 @@
-import { isNamedByRule, type Rule } from '../config/rule.ts'
+import { type AllowRule, isPathNamedByRule } from '../config/rule.ts'
 import { quoteValue, Refusal } from '../errors/refusal.ts'
 import type { Handle } from '../kernel/host.ts'
 import { type MountRow, type MountTableSnapshot, parseMountinfo } from '../kernel/mount-table/mountinfo.ts'
@@ -47,7 +47,7 @@ interface NamedSource {
   /** Kubelet's root directory; undefined: not known. */
   kubeletDirectory: string | undefined
   /** Only paths that some of these rules name are of interest. */
-  rules: readonly Pick<Rule, 'sources'>[]
+  rules: readonly Pick<AllowRule, 'sources'>[]
 }
 
 interface OtherSourcePath {
@@ -81,7 +81,7 @@ export function findOtherSourcePaths(
   const isOfPod = (row: MountRow) =>
     !`${stateDir}/`.startsWith(`${toPathPrefix(row.mountPoint)}/`) && isInternalMount(session, row, kubeletDirectory)
   const isOther = ({ path, row }: ShownPath) =>
-    !`${path}/`.startsWith(`${requested}/`) && isNamedByRule(rules, path) && !isOfPod(row)
+    !`${path}/`.startsWith(`${requested}/`) && isPathNamedByRule(rules, path) && !isOfPod(row)
   const found = findShownPaths(table.text(), shown, isOther)
   if (found.length === 0) return []
   const whole = createLocationFinder(parseMountinfo(table.text()).map(resolveNfsRoot))(requested)

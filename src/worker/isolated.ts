@@ -1,5 +1,5 @@
 import type { NodeConfig } from '../config/defaults.ts'
-import type { Secrets } from '../config/json-options.ts'
+import type { PodSecrets } from '../config/json-options.ts'
 import type { FaultCode } from '../errors/entries/index.ts'
 import type { Fault } from '../errors/fault.ts'
 import { Refusal, UnknownFormatRefusal } from '../errors/refusal.ts'
@@ -42,7 +42,7 @@ export interface IsolatedWork {
   /** Lock file that the worker holds until it ends. */
   lock?: string
   /** Secrets of the pod that the work needs. */
-  secrets?: Secrets | undefined
+  secrets?: PodSecrets | undefined
   /** Namespace or directory whose number of given-up workers is limited. Undefined: a lock limits them. */
   owner?: string | undefined
   /** Milliseconds for which the worker may report nothing; undefined: as configured. */

@@ -1,5 +1,5 @@
 import type { NodeConfig } from '../config/defaults.ts'
-import type { Secrets } from '../config/json-options.ts'
+import type { PodSecrets } from '../config/json-options.ts'
 import { formatError, Refusal, UnknownFormatRefusal } from '../errors/refusal.ts'
 import type { Handle, Host } from '../kernel/host.ts'
 import { readStreamLines, type WorkerReport } from '../kernel/worker-process.ts'
@@ -144,6 +144,6 @@ function createFailedOutcome(error: unknown): IsolatedWorkOutcome {
   return { refused: error.faults, isUnknownFormat, isUnresponsive }
 }
 
-function decodeSecrets(secrets: IsolatedWorkRequest['secrets']): Secrets {
+function decodeSecrets(secrets: IsolatedWorkRequest['secrets']): PodSecrets {
   return new Map(secrets.map(([name, value]) => [name, Buffer.from(value, 'base64')]))
 }

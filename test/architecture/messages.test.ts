@@ -30,10 +30,10 @@ const readsText = (line: string) => isCode(line) && PATTERNS.some((pattern) => p
 describe('code of src and driver', () => {
   it.each([
     "const [text, remedy] = error.message.split(': ')",
-    'mounts.filter(({ given }) => given.why.includes(SET_ROOT_BIT))',
+    'mounts.filter(({ given }) => given.why.includes(SET_GID_REMEDY))',
     "if (message.startsWith('ENOSPC')) return",
     'error.message = error.message.replaceAll(link, () => path)',
-    'findings.filter(({ reason }) => reason === UNRECORDED_MOUNT.reason)',
+    'findings.filter(({ reason }) => reason === UNRECORDED_MOUNT_FINDING.reason)',
     "if (why !== 'asked for') lines.push(why)",
     'return /EPERM|EACCES/.test(detail)',
     "formatError(error).includes('no such file')",

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type RestoreDocument, restoreRecordedOwnership } from '../../src/cli/commands/restore.ts'
 import { checkRecordedVolumes } from '../../src/cli/doctor/records.ts'
 import { createPathLookups } from '../../src/kernel/mount-table/responsiveness.ts'
-import { pruneVolume } from '../../src/repair/volume-garbage.ts'
+import { pruneVolumeJournal } from '../../src/repair/volume-garbage.ts'
 import { type DiskType, detachDisks, listLoopDevices, makeImage } from '../helpers/disks.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 
@@ -108,7 +108,7 @@ describe.skipIf(!isRoot).each(TYPES)(`a forged copy of an image with %s${title}`
       }
       // Nothing of it is taken for gone.
       fs.rmSync(`${place}/sub`, { recursive: true })
-      expect(await pruneVolume(stage.session(), volume, createPathLookups(stage))).toBe(false)
+      expect(await pruneVolumeJournal(stage.session(), volume, createPathLookups(stage))).toBe(false)
     })
     await inside(image, async () => {
       expect(await put({ volume })).toMatchObject({ outcome: 'restored', otherDisk: null, directory: place })

@@ -3,7 +3,7 @@ import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { GcDocument } from '../../src/cli/commands/gc.ts'
 import { runVerb } from '../../src/cli/commands/index.ts'
-import { restoreTree } from '../../src/fsgroup/restore-volume.ts'
+import { restoreVolumeTree } from '../../src/fsgroup/restore-volume.ts'
 import { locateVolumeRecords } from '../../src/state/record-directories.ts'
 import { measureAllRecords } from '../../src/state/volume-journal.ts'
 import { volumeRecords } from '../../src/state/volume-record.ts'
@@ -60,7 +60,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect(items).toMatchObject([{ kind: 'volume', action: 'kept', reason: expect.stringContaining('forgotten') }])
     expect(stateSize()).toBeLessThan(200_000)
     await stage.byHand(volume(), (session, { tree, volume: id }) =>
-      restoreTree(session, tree, { volume: id, source: volume(), isDisk: false }, undefined),
+      restoreVolumeTree(session, tree, { volume: id, source: volume(), isDisk: false }, undefined),
     )
     expect(groupOf('kept')).toBe(0)
   })
@@ -74,7 +74,7 @@ describe.skipIf(!isRoot)(title, () => {
     await stage.unmount('b')
     await expect(round()).rejects.toThrow('"stateQuota"')
     await stage.byHand(volume(), (session, { tree, volume: id }) =>
-      restoreTree(session, tree, { volume: id, source: volume(), isDisk: false }, undefined),
+      restoreVolumeTree(session, tree, { volume: id, source: volume(), isDisk: false }, undefined),
     )
     expect([...new Set(fs.readdirSync(`${volume()}/new`).map((name) => groupOf(`new/${name}`)))]).toEqual([0])
     await expect(round()).rejects.toThrow('"stateQuota"')
@@ -141,7 +141,7 @@ describe.skipIf(!isRoot)(title, () => {
       expect(groups()).toEqual(new Set([2000]))
       leave(26 * MIB)
       await stage.byHand(volume(), (session, { tree, volume: id, directory }) =>
-        restoreTree(session, tree, { volume: id, source: directory, isDisk: false }, undefined),
+        restoreVolumeTree(session, tree, { volume: id, source: directory, isDisk: false }, undefined),
       )
       expect(groups()).toEqual(new Set([0]))
     })

@@ -3,7 +3,7 @@ import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { readSelectedStatus } from '../../src/cli/commands/status.ts'
 import { checkRecordedMounts } from '../../src/cli/doctor/records.ts'
-import { readRequest } from '../../src/config/request.ts'
+import { parseFlexVolumeRequest } from '../../src/config/request.ts'
 import { publishVolume, unpublishVolume } from '../../src/frontends/csi/publish.ts'
 import { SystemError } from '../../src/kernel/host.ts'
 import { WORKER_PROCESS_NAME } from '../../src/kernel/worker-process.ts'
@@ -250,7 +250,7 @@ describe.skipIf(!isRoot)(`an unmount of a file system that is in use${title}`, (
     fs.mkdirSync(volume, { recursive: true })
     const directory = `${volume}/mount`
     const options = JSON.stringify({ source: image, 'kubernetes.io/fsType': 'ext4' })
-    await publishVolume(stage.session(), readRequest(directory, options, stage.config, volumeKindLookup))
+    await publishVolume(stage.session(), parseFlexVolumeRequest(directory, options, stage.config, volumeKindLookup))
     const user = await openFile(directory)
     for (let call = 1; call < 3; call++) {
       await expect(unpublishVolume(stage.session(), directory)).rejects.toThrow('still in use')

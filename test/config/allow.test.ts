@@ -1,22 +1,22 @@
 import { describe, expect, it } from 'vitest'
-import { type AllowRequest, decideRequest, type KindTraits } from '../../src/config/allow.ts'
-import { DEFAULT_RULES, type Rule } from '../../src/config/rule.ts'
+import { checkRequestAgainstRules, type RuleCheckRequest, type VolumeKindTraits } from '../../src/config/allow.ts'
+import { type AllowRule, DEFAULT_ALLOW_RULES } from '../../src/config/rule.ts'
 import { parseSource } from '../../src/config/source.ts'
 import { renderFault } from '../../src/errors/fault.ts'
 import { FS_GROUP, NO_FS_GROUP } from '../helpers/mount-records.ts'
 import { rendered } from '../helpers/rendered.ts'
 
-const KIND: KindTraits = {
+const KIND: VolumeKindTraits = {
   walksServer: false,
   hasNoSource: false,
   naming: (option) => (option.startsWith('sec=krb') ? 'value' : option === 'suid' ? 'name' : 'none'),
 }
 
-type Asked = Partial<Omit<AllowRequest, 'source'>> & { source?: string }
+type Asked = Partial<Omit<RuleCheckRequest, 'source'>> & { source?: string }
 
-function decide(rules: readonly Rule[], { source = '/srv/a', ...over }: Asked, traits = KIND) {
+function decide(rules: readonly AllowRule[], { source = '/srv/a', ...over }: Asked, traits = KIND) {
   const kind = { ...traits, hasNoSource: over.fsType === 'tmpfs' }
-  const wish: AllowRequest = {
+  const wish: RuleCheckRequest = {
     namespace: 'shop',
     source: parseSource(source),
     fsType: 'bind',
@@ -26,13 +26,13 @@ function decide(rules: readonly Rule[], { source = '/srv/a', ...over }: Asked, t
     fsGroup: NO_FS_GROUP,
     ...over,
   }
-  return decideRequest(rules, wish, kind)
+  return checkRequestAgainstRules(rules, wish, kind)
 }
 
-const isAllowed = (rule: Rule, asked: Asked) => 'rule' in decide([rule], asked)
+const isAllowed = (rule: AllowRule, asked: Asked) => 'rule' in decide([rule], asked)
 
 describe('a rule', () => {
-  it.each<[string, Rule, Asked, boolean]>([
+  it.each<[string, AllowRule, Asked, boolean]>([
     ['without keys: any source', {}, { source: '/etc' }, true],
     ['without keys: a tmpfs', {}, { fsType: 'tmpfs', source: '' }, true],
     ['without keys: no other kind', {}, { fsType: 'ext4' }, false],
@@ -147,7 +147,7 @@ describe('a rule', () => {
 
 describe('the list of rules', () => {
   it('the first matching rule decides, also by its readOnly', () => {
-    const [one, other]: Rule[] = [{ sources: ['/srv/*'], readOnly: true }, {}]
+    const [one, other]: AllowRule[] = [{ sources: ['/srv/*'], readOnly: true }, {}]
     expect(decide([one ?? {}, other ?? {}], { readOnly: true })).toEqual({ rule: one })
     expect(decide([one ?? {}, other ?? {}], { source: '/etc' })).toEqual({ rule: other })
     expect(rendered(decide([one ?? {}, other ?? {}], {}))).toEqual({
@@ -159,7 +159,7 @@ describe('the list of rules', () => {
   })
 
   it('the default rule allows each namespace the paths below its own directory', () => {
-    const at = (path: string) => 'rule' in decide(DEFAULT_RULES, { source: `/var/lib/modekeep/volumes${path}` })
+    const at = (path: string) => 'rule' in decide(DEFAULT_ALLOW_RULES, { source: `/var/lib/modekeep/volumes${path}` })
     expect([at('/shop/a'), at('/shop'), at('/other/a'), at('')]).toEqual([true, false, false, false])
   })
 
@@ -184,7 +184,7 @@ describe('the list of rules', () => {
     expect('refusal' in verdict && renderFault(verdict.refusal).length).toBeLessThan(2000)
   })
 
-  it.each<[string, Asked, Rule, boolean]>([
+  it.each<[string, Asked, AllowRule, boolean]>([
     ['a walk', { ownership: 'walk', fsGroup: { ...FS_GROUP, groupId: 7 } }, {}, false],
     ['anything without a walk', { ownership: 'auto', fsGroup: { ...FS_GROUP, groupId: 7 } }, {}, false],
     [

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { parseFsGroup, parseGroup } from '../../src/config/option-faults.ts'
+import { parseFsGroup, parseGroupId } from '../../src/config/option-faults.ts'
 import { rendered } from '../helpers/rendered.ts'
 
 const OLD = 'kubernetes.io/fsGroup'
@@ -15,8 +15,8 @@ describe('a group', () => {
     ['2000', 2000],
     ['4294967294', 4294967294],
     ['-1', 'none'],
-  ])('parseGroup of %j is %j', (text, group) => {
-    expect(parseGroup(text)).toBe(group)
+  ])('parseGroupId of %j is %j', (text, group) => {
+    expect(parseGroupId(text)).toBe(group)
   })
 
   it.each([
@@ -48,8 +48,8 @@ describe('a group', () => {
     ['root'],
     ['٥'],
     ['-1 '],
-  ])('parseGroup of %j is undefined', (text) => {
-    expect(parseGroup(text)).toBeUndefined()
+  ])('parseGroupId of %j is undefined', (text) => {
+    expect(parseGroupId(text)).toBeUndefined()
   })
 })
 

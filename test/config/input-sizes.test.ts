@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { DEFAULT_CONFIG } from '../../src/config/defaults.ts'
-import { readSecrets } from '../../src/config/json-options.ts'
-import { readRequest } from '../../src/config/request.ts'
+import { decodePodSecrets } from '../../src/config/json-options.ts'
+import { parseFlexVolumeRequest } from '../../src/config/request.ts'
 import { renderFault } from '../../src/errors/fault.ts'
 import { Refusal } from '../../src/errors/refusal.ts'
 import type { CsiMessage } from '../../src/frontends/csi/messages.ts'
@@ -27,7 +27,7 @@ function faultsOf(run: () => void): readonly string[] {
 }
 
 const read = (options: Record<string, string>) =>
-  readRequest(DIRECTORY, JSON.stringify({ source: '/srv/a', ...options }), DEFAULT_CONFIG, volumeKindLookup)
+  parseFlexVolumeRequest(DIRECTORY, JSON.stringify({ source: '/srv/a', ...options }), DEFAULT_CONFIG, volumeKindLookup)
 
 const publish = (over: Partial<CsiMessage<'NodePublishVolumeRequest'>>, more: Record<string, string> = {}) =>
   parsePublishRequest({
@@ -69,7 +69,7 @@ describe('a call is refused for the size of its input', () => {
     ['kubernetes.io/pod.name', TOO_LONG, () => read({ 'kubernetes.io/pod.name': 'x'.repeat(4096) })],
     ['the options', `at most ${2 * MIB} are accepted`, () => read({ 'kubernetes.io/new': 'x'.repeat(2 * MIB) })],
     ['a Secret', `at most ${MIB} are accepted`, () => read({ 'kubernetes.io/secret/a': 'AAAA'.repeat(350_000) })],
-    ['a decoded Secret', `at most ${MIB} are accepted`, () => readSecrets(secret(1_400_004))],
+    ['a decoded Secret', `at most ${MIB} are accepted`, () => decodePodSecrets(secret(1_400_004))],
     ['the mount directory', TOO_LONG_PATH, () => parseMountDirectory(longPath)],
     ['volume_id', TOO_LONG, () => publish({ volumeId: 'x'.repeat(4096) })],
     ['volume_id of an unpublish', TOO_LONG, () => parseTargetPath('x'.repeat(4096), TARGET)],

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import { parseOptionsText } from '../../src/config/json-options.ts'
+import { parseOptionsJson } from '../../src/config/json-options.ts'
 import { Refusal } from '../../src/errors/refusal.ts'
 import { rendered } from '../helpers/rendered.ts'
 
 function refusalOf(text: string): string {
   try {
-    parseOptionsText(text)
+    parseOptionsJson(text)
   } catch (error) {
     if (error instanceof Refusal) return error.message
     throw error
@@ -54,7 +54,7 @@ describe('the options argument', () => {
   })
 
   it('options are returned as pairs in the given order, values unchecked', () => {
-    expect(parseOptionsText('{"b":"1","a":2,"c":null,"d":["x"],"__proto__":"y"}')).toEqual({
+    expect(parseOptionsJson('{"b":"1","a":2,"c":null,"d":["x"],"__proto__":"y"}')).toEqual({
       entries: [
         ['b', '1'],
         ['a', 2],
@@ -85,7 +85,7 @@ describe('a duplicate key', () => {
       ['option "b" is given twice: keep one', 'option "a" is given twice: keep one'],
     ],
   ])('a duplicate key is a fault that names it: %s', (_how, text, faults) => {
-    expect(rendered(parseOptionsText(text).faults)).toEqual(faults)
+    expect(rendered(parseOptionsJson(text).faults)).toEqual(faults)
   })
 
   it.each([
@@ -101,7 +101,7 @@ describe('a duplicate key', () => {
     ['keys next to a nested object', '{"a":{},"b":"1","b":"2"}'],
     ['an escaped newline before a quote', '{"a":"\\n\\":","b":"\\n\\":"}'],
   ])('no duplicate key is reported in %s', (_what, text) => {
-    expect(parseOptionsText(text).faults).toEqual([])
+    expect(parseOptionsJson(text).faults).toEqual([])
   })
 })
 
@@ -116,7 +116,7 @@ describe('an argument of 1 MB', () => {
   ])(
     'of %s is parsed in linear time',
     (_what, text, count) => {
-      const { entries, faults } = parseOptionsText(text)
+      const { entries, faults } = parseOptionsJson(text)
       expect(entries).toHaveLength(count)
       expect(faults).toEqual([])
     },

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { isSameMount, type MountRequest, toRecordedRequest } from '../../src/config/mount-request.ts'
+import { isSameMountRequest, type MountRequest, toRecordedRequest } from '../../src/config/mount-request.ts'
 import { BIND_REQUEST, FS_GROUP, NO_FS_GROUP } from '../helpers/mount-records.ts'
 
 const REQUEST: MountRequest = {
@@ -11,13 +11,13 @@ const REQUEST: MountRequest = {
 
 const RECORDED = toRecordedRequest(REQUEST)
 
-describe('isSameMount', () => {
+describe('isSameMountRequest', () => {
   it.each<[string, Partial<MountRequest>]>([
     ['the order of mount options', { mountOptions: ['noatime', 'noexec'] }],
     ['the pod', { pod: 'n/q' }],
     ['the spelling of the directory', { directory: '/other' }],
-  ])('isSameMount does not depend on %s', (_what, over) => {
-    expect(isSameMount(RECORDED, { ...REQUEST, ...over })).toBe(true)
+  ])('isSameMountRequest does not depend on %s', (_what, over) => {
+    expect(isSameMountRequest(RECORDED, { ...REQUEST, ...over })).toBe(true)
   })
 
   it.each<[Partial<MountRequest>]>([
@@ -35,12 +35,12 @@ describe('isSameMount', () => {
     [{ fsGroup: { ...FS_GROUP, changePolicy: 'Always' } }],
     [{ restoreOnUnmount: false }],
     [{ submounts: 'hide' }],
-  ])('isSameMount depends on %j', (over) => {
-    expect(isSameMount(RECORDED, { ...REQUEST, ...over })).toBe(false)
+  ])('isSameMountRequest depends on %j', (over) => {
+    expect(isSameMountRequest(RECORDED, { ...REQUEST, ...over })).toBe(false)
   })
 
-  it('isSameMount does not change the order of mount options in the request', () => {
-    isSameMount(RECORDED, REQUEST)
+  it('isSameMountRequest does not change the order of mount options in the request', () => {
+    isSameMountRequest(RECORDED, REQUEST)
     expect(RECORDED.mountOptions).toEqual(['noexec', 'noatime'])
     expect(REQUEST.mountOptions).toEqual(['noexec', 'noatime'])
   })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { AUTHOR_KEYS, checkOptions } from '../../src/config/request.ts'
+import { AUTHOR_OPTION_KEYS, checkVolumeOptions } from '../../src/config/request.ts'
 import { rendered } from '../helpers/rendered.ts'
 
 const KEYS =
@@ -7,7 +7,7 @@ const KEYS =
 
 describe('the options', () => {
   it('an author can write ten options', () => {
-    expect(AUTHOR_KEYS.join(', ')).toBe(KEYS)
+    expect(AUTHOR_OPTION_KEYS.join(', ')).toBe(KEYS)
   })
 
   it('the options of a complete call are accepted unchanged', () => {
@@ -32,7 +32,7 @@ describe('the options', () => {
       'kubernetes.io/pod.uid': 'u',
       'kubernetes.io/serviceAccount.name': '',
     }
-    expect(checkOptions(Object.entries(options))).toMatchObject({ options, faults: [] })
+    expect(checkVolumeOptions(Object.entries(options))).toMatchObject({ options, faults: [] })
   })
 
   it('unknown options are named in one fault, without their values', () => {
@@ -41,13 +41,13 @@ describe('the options', () => {
       ['fsType', 'value-2'],
       ['sources', 'value-3'],
     ] as [string, unknown][]
-    expect(rendered(checkOptions(given).faults)).toEqual([
+    expect(rendered(checkVolumeOptions(given).faults)).toEqual([
       `unknown ["Source","fsType","sources"]: the options are ${KEYS}`,
     ])
   })
 
   it.each([['__proto__'], ['constructor'], ['toString'], ['']])('%j is unknown like any other key', (key) => {
-    expect(rendered(checkOptions([[key, 'x']]))).toMatchObject({
+    expect(rendered(checkVolumeOptions([[key, 'x']]))).toMatchObject({
       options: {},
       faults: [`unknown ${JSON.stringify([key])}: the options are ${KEYS}`],
     })
@@ -57,7 +57,7 @@ describe('the options', () => {
   it('unknown keys of kubelet are ignored if they are strings', () => {
     expect(
       rendered(
-        checkOptions([
+        checkVolumeOptions([
           ['kubernetes.io/new', 'x'],
           ['kubernetes.io/newer', 7],
           ['kubernetes.io/', null],
@@ -93,19 +93,19 @@ describe('the options', () => {
     ],
     ['kubernetes.io/pod.name', {}, 'option "kubernetes.io/pod.name" is {}: write it as a JSON string'],
   ])('the fault of %s: %j names key, value and remedy', (key, value, fault) => {
-    expect(rendered(checkOptions([[key, value]]))).toMatchObject({ options: {}, faults: [fault] })
+    expect(rendered(checkVolumeOptions([[key, value]]))).toMatchObject({ options: {}, faults: [fault] })
   })
 })
 
 describe("a secret's value", () => {
   it.each([['aHVudGVyMg=='], [''], ['not base64 !']])('that is a string is accepted and not stored: %j', (value) => {
-    expect(checkOptions([['kubernetes.io/secret/password', value]])).toMatchObject({ options: {}, faults: [] })
+    expect(checkVolumeOptions([['kubernetes.io/secret/password', value]])).toMatchObject({ options: {}, faults: [] })
   })
 
   it.each([[12345678], [['hunter2-12345678']], [{ a: 'hunter2-12345678' }], [null]])(
     'that is no string is refused without being shown: %j',
     (value) => {
-      expect(rendered(checkOptions([['kubernetes.io/secret/password', value]]).faults)).toEqual([
+      expect(rendered(checkVolumeOptions([['kubernetes.io/secret/password', value]]).faults)).toEqual([
         'option "kubernetes.io/secret/password" must be a JSON string',
       ])
     },

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { DEFAULT_CONFIG } from '../../src/config/defaults.ts'
-import { readRequest } from '../../src/config/request.ts'
+import { parseFlexVolumeRequest } from '../../src/config/request.ts'
 import { renderFault } from '../../src/errors/fault.ts'
 import { Refusal } from '../../src/errors/refusal.ts'
 import { volumeKindLookup } from '../../src/volume/index.ts'
@@ -10,7 +10,12 @@ const DIR = '/pods/p/volumes/modekeep~fs/v'
 const CONFIG = { ...DEFAULT_CONFIG, allow: [{ sources: ['/srv/volumes/*'] }] }
 
 function read(options: Record<string, unknown> | string, config = CONFIG) {
-  return readRequest(DIR, typeof options === 'string' ? options : JSON.stringify(options), config, volumeKindLookup)
+  return parseFlexVolumeRequest(
+    DIR,
+    typeof options === 'string' ? options : JSON.stringify(options),
+    config,
+    volumeKindLookup,
+  )
 }
 
 function faultsOf(options: Record<string, unknown> | string, config = CONFIG): readonly string[] {
@@ -206,7 +211,12 @@ describe('a refused request', () => {
     (uid) => {
       const directory = `/var/lib/kubelet/pods/${uid}/volumes/modekeep~fs/v`
       const readAs = (more: object) =>
-        readRequest(directory, JSON.stringify({ source: '/srv/volumes/data', ...more }), CONFIG, volumeKindLookup)
+        parseFlexVolumeRequest(
+          directory,
+          JSON.stringify({ source: '/srv/volumes/data', ...more }),
+          CONFIG,
+          volumeKindLookup,
+        )
       expect(readAs({ 'kubernetes.io/pod.uid': uid })).toMatchObject({ directory })
       for (const more of [{}, { 'kubernetes.io/pod.uid': '00000000-6d7e-4b5a-9f58-0c6a3c1f7b11' }]) {
         expect(() => readAs(more)).toThrow(`but the mount directory is that of pod ${uid}`)

@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest'
 import {
-  DEFAULT_FS_TYPES,
-  findWritableRule,
-  hasOverlap,
-  isSourceWithin,
-  parseEntryDirectory,
-  type Rule,
+  type AllowRule,
+  areSourceEntriesOverlapping,
+  DEFAULT_ALLOWED_FS_TYPES,
+  findRulePermittingWrites,
+  isSourceEntryWithin,
+  parseSourceEntryDirectory,
 } from '../../src/config/rule.ts'
 
-describe('findWritableRule', () => {
-  it.each<[Rule, string, boolean]>([
+describe('findRulePermittingWrites', () => {
+  it.each<[AllowRule, string, boolean]>([
     // Directories below it can be mounted, not files in it.
     [{ sources: ['/srv/*'] }, '/srv/disk.img', false],
     [{ sources: ['/srv/*'] }, '/srv/a/disk.img', true],
@@ -29,7 +29,9 @@ describe('findWritableRule', () => {
     [{ sources: ['/srv/*'], fsTypes: ['ext4', 'tmpfs'] }, '/srv/a/disk.img', false],
     [{ sources: ['/srv/*'], fsTypes: ['fuse.bindfs'] }, '/srv/a/disk.img', true],
   ])('a pod can write to a file by rule %j: %s: %s', (rule, path, expected) => {
-    expect(findWritableRule([{ fsTypes: [] }, rule], path, DEFAULT_FS_TYPES)).toBe(expected ? rule : undefined)
+    expect(findRulePermittingWrites([{ fsTypes: [] }, rule], path, DEFAULT_ALLOWED_FS_TYPES)).toBe(
+      expected ? rule : undefined,
+    )
   })
 })
 
@@ -44,7 +46,7 @@ it.each([
   ['/ab', '/a/*', false],
   ['nfs:/a', '/*', false],
 ])('%s is within %s: %s', (entry, wide, expected) => {
-  expect(isSourceWithin(entry, wide)).toBe(expected)
+  expect(isSourceEntryWithin(entry, wide)).toBe(expected)
 })
 
 it.each([
@@ -55,7 +57,10 @@ it.each([
   ['/*', '/v/two/*', true],
   ['nfs:/*', '/*', false],
 ])('%s and %s overlap: %s', (one, other, expected) => {
-  expect([hasOverlap(one, other), hasOverlap(other, one)]).toEqual([expected, expected])
+  expect([areSourceEntriesOverlapping(one, other), areSourceEntriesOverlapping(other, one)]).toEqual([
+    expected,
+    expected,
+  ])
 })
 
 it.each([
@@ -66,5 +71,5 @@ it.each([
   ['/a/b', '/a/b'],
   ['nfs:/a/*', undefined],
 ])('the directory of entry %s is %s', (entry, directory) => {
-  expect(parseEntryDirectory(entry)).toBe(directory)
+  expect(parseSourceEntryDirectory(entry)).toBe(directory)
 })

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
-import { formatSource, getSourcePath, parseSource, type Source } from '../../src/config/source.ts'
+import { formatSource, getSourcePath, parseSource, type VolumeSource } from '../../src/config/source.ts'
 
-it.each<[string, Source]>([
+it.each<[string, VolumeSource]>([
   ['', { type: 'none' }],
   ['/srv/a', { type: 'local', path: '/srv/a' }],
   ['/srv/../a/', { type: 'local', path: '/srv/../a/' }],
@@ -22,7 +22,7 @@ it.each<[string, Source]>([
   expect(getSourcePath(source)).toBe(source.type === 'local' ? text : undefined)
 })
 
-it.each<[string, Source]>([
+it.each<[string, VolumeSource]>([
   ['/dev/disk/by-uuid/1', { type: 'device', path: '/dev/disk/by-uuid/1' }],
   ['/srv/image', { type: 'image', path: '/srv/image' }],
   ['//server/share', { type: 'share', server: 'server', path: '/share' }],

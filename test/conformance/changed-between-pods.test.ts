@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { applyByHand, restoreByHand } from '../../src/fsgroup/volume-by-hand.ts'
+import { applyGroupToNodeDirectory, restoreNodeDirectory } from '../../src/fsgroup/volume-by-hand.ts'
 import { onEveryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
 
@@ -44,16 +44,18 @@ onEveryStage('a volume whose root others changed between two pods', (open) => {
       expect(stage.layers('b')).toEqual([])
     }
     const fsGroup = { groupId: 2000, access: 'keep', changePolicy: 'OnRootMismatch' } as const
-    const unforced = await stage.byHand(source, (session, opened) => applyByHand(session, opened, fsGroup))
+    const unforced = await stage.byHand(source, (session, opened) =>
+      applyGroupToNodeDirectory(session, opened, fsGroup),
+    )
     expect(unforced?.left['changed since by its user']?.count).toBeGreaterThan(1)
     const forced = { ...fsGroup, isForced: true }
-    const report = await stage.byHand(source, (session, opened) => applyByHand(session, opened, forced))
+    const report = await stage.byHand(source, (session, opened) => applyGroupToNodeDirectory(session, opened, forced))
     expect(report?.left['changed since by its user']).toBeUndefined()
     await mount('b')
     expect(new Set(Object.values(now()))).toEqual(new Set([2000]))
     expect(await state('b')).toMatchObject({ state: 'healthy', reason: '' })
     await stage.unmount('b')
-    await stage.byHand(source, (session, opened) => restoreByHand(session, opened))
+    await stage.byHand(source, (session, opened) => restoreNodeDirectory(session, opened))
     expect(now()).toEqual(before)
   })
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { SystemError } from '../../src/kernel/host.ts'
-import { refuseOtherNamespace } from '../../src/repair/state.ts'
+import { refuseOtherMountNamespace } from '../../src/repair/state.ts'
 import { tryLockRecordDirectory } from '../../src/state/locks.ts'
 import { listReadableMountRecords, mountRecords } from '../../src/state/mount-record.ts'
 import { locateMountRecords } from '../../src/state/record-directories.ts'
@@ -163,9 +163,11 @@ onEveryStage('heal', (open) => {
 
   it('is refused in a mount namespace that does not show the mounts', async () => {
     await stage.mount('a', { source: `${volumes}/one` })
-    refuseOtherNamespace(stage.session())
+    refuseOtherMountNamespace(stage.session())
     stage.host.mountNamespace = () => 'mnt:[7]'
-    expect(() => refuseOtherNamespace(stage.session())).toThrow(/this is mnt:\[7\]\): run it in kubelet's.*nsenter/)
+    expect(() => refuseOtherMountNamespace(stage.session())).toThrow(
+      /this is mnt:\[7\]\): run it in kubelet's.*nsenter/,
+    )
   })
 
   it('restores nothing after a reboot, as the pods return', async () => {

@@ -1,6 +1,6 @@
 import { dirname } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { restoreByHand } from '../../src/fsgroup/volume-by-hand.ts'
+import { restoreNodeDirectory } from '../../src/fsgroup/volume-by-hand.ts'
 import { locateMountRecords, RECORD_FILE } from '../../src/state/record-directories.ts'
 import { onEveryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
@@ -28,7 +28,7 @@ onEveryStage('a mount of a running pod whose record is lost', (open) => {
     await expect(mount('second', '3000')).rejects.toThrow(LOST)
     expect(stage.noted.heldBy).toEqual({ directory: stage.podDirectory('first'), group: 2000 })
     await expect(mount('second', '3000', { subPath: 'd' })).rejects.toThrow(LOST)
-    await expect(stage.byHand(source, (session, opened) => restoreByHand(session, opened))).rejects.toThrow(
+    await expect(stage.byHand(source, (session, opened) => restoreNodeDirectory(session, opened))).rejects.toThrow(
       'the record of that mount is lost',
     )
     expect(all()).toEqual(new Set([2000]))

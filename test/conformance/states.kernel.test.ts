@@ -16,7 +16,7 @@ import type { VolumeStats } from '../../src/frontends/csi/worker-tasks.ts'
 import { createCallLog } from '../../src/log/call-log.ts'
 import { writeMetrics } from '../../src/metrics/expose.ts'
 import { healMounts } from '../../src/repair/heal.ts'
-import { type Finding, isUnwell, MOUNT_STATES, type MountState } from '../../src/repair/state.ts'
+import { isFaultyState, MOUNT_STATES, type MountFinding, type MountState } from '../../src/repair/state.ts'
 import { tryLockRecordDirectory } from '../../src/state/locks.ts'
 import { type MountRecord, mountRecords } from '../../src/state/mount-record.ts'
 import { locateMountRecords } from '../../src/state/record-directories.ts'
@@ -274,7 +274,7 @@ function callPlugin(top: string, document: CommandDocument, hasTrouble: boolean)
 const hasAdvice = (text: string) => /^next\n( {2}containers on runc.*\n)* {2}(?!containers on runc)/m.test(text)
 
 /** What an administrator, kubelet and a scraper read of the one mount of a node. */
-async function readSurfaces(node: StateNode, { state, reason, action }: Finding) {
+async function readSurfaces(node: StateNode, { state, reason, action }: MountFinding) {
   const { stage, target } = node
   const has = (text: string) => ({ state: text.includes(state), reason: reason !== '' && text.includes(reason) })
   const healed = await healNode(stage.session(), {
@@ -314,11 +314,11 @@ async function readSurfaces(node: StateNode, { state, reason, action }: Finding)
 
 /** The same, from the state alone. */
 function expectedSurfaces(
-  finding: Finding,
+  finding: MountFinding,
   { csi, isUnreadable = false }: Situation,
 ): Awaited<ReturnType<typeof readSurfaces>> {
   const { state, reason, action } = finding
-  const isFault = isUnwell(state)
+  const isFault = isFaultyState(state)
   const isFailure = action === 'failed'
   const inText = { state: true, reason: reason !== '' }
   const inDoctor = { state: isFault, reason: isFault }
@@ -388,7 +388,7 @@ describe.skipIf(!isRoot)(`the state of a mount${title}`, () => {
       const file = resolve(import.meta.dirname, '../../driver/observability', name)
       const [, quiet = ''] = /modekeep_mounts\{.*?state!~\\?"([^"\\]*)/.exec(fs.readFileSync(file, 'utf8')) ?? []
       const isQuiet = new RegExp(`^(${quiet})$`)
-      expect(MOUNT_STATES.filter((state) => !isQuiet.test(state))).toEqual(MOUNT_STATES.filter(isUnwell))
+      expect(MOUNT_STATES.filter((state) => !isQuiet.test(state))).toEqual(MOUNT_STATES.filter(isFaultyState))
     }
   })
 })

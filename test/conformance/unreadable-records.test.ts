@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { readSelectedStatus } from '../../src/cli/commands/status.ts'
 import { checkRecordedMounts, checkRecordedVolumes } from '../../src/cli/doctor/records.ts'
-import { restoreByHand } from '../../src/fsgroup/volume-by-hand.ts'
+import { restoreNodeDirectory } from '../../src/fsgroup/volume-by-hand.ts'
 import { collectGarbage } from '../../src/repair/garbage.ts'
 import { onEveryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
@@ -155,7 +155,7 @@ onEveryStage('an unreadable record', (open) => {
     expect(stage.warnings).toEqual([
       expect.stringContaining(`volume not restored, tried again at its next unmount: the record ${mountRecord}`),
     ])
-    await expect(stage.byHand(asked.source ?? '', restoreByHand)).rejects.toThrow(`the record ${mountRecord}`)
+    await expect(stage.byHand(asked.source ?? '', restoreNodeDirectory)).rejects.toThrow(`the record ${mountRecord}`)
     await stage.unmount('a')
     await stage.mount('c', asked)
     await stage.unmount('c')

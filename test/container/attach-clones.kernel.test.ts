@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { runGarbageCollection } from '../../src/cli/commands/gc.ts'
-import { reconcileContainers, releaseClones } from '../../src/container/container-task.ts'
+import { reconcileContainers, releaseContainerClones } from '../../src/container/container-task.ts'
 import { containerRecords } from '../../src/state/container-record.ts'
 import { listTree } from '../helpers/tree.ts'
 import { as, cannotMount } from '../real-mounts/mapped-volume.ts'
@@ -32,7 +32,7 @@ describe.each(KINDS)("a container's clone of a volume on %s%s", (fsType, why) =>
         fs.mkdirSync(mount)
         execFileSync('mount', ['--bind', clone, mount])
       }
-      await releaseClones(node.session, CONTAINER, 'started')
+      await releaseContainerClones(node.session, CONTAINER, 'started')
       expect(as({ group: 2000 }, `cat ${mine}/file && echo more > ${mine}/new && stat -c %g ${mine}/new`)).toBe(
         'text2000',
       )
@@ -54,10 +54,10 @@ describe.skipIf(skipped !== '')(`a container's clones${skipped}`, () => {
     for (const line of rows) expect(line).not.toMatch(/shared:|master:/)
     expect(fs.statSync(node.stagingMount).mode & 0o777).toBe(0o700)
     expect(clone).toBe(`${node.stagingMount}/${CONTAINER}/0`)
-    await releaseClones(node.session, CONTAINER, 'started')
+    await releaseContainerClones(node.session, CONTAINER, 'started')
     expect(node.mounted()).toEqual([node.stagingMount])
     expect(node.records()).toEqual([`${CONTAINER}.json`])
-    await releaseClones(node.session, CONTAINER, 'gone')
+    await releaseContainerClones(node.session, CONTAINER, 'gone')
     expect(node.records()).toEqual([])
     reconcileContainers(node.session)
     expect(node.mounted()).toEqual([])
@@ -121,7 +121,7 @@ describe.skipIf(skipped !== '')(`a container's clones${skipped}`, () => {
     )
     expect(node.records()).toEqual([])
     expect(mountedBelow(node.stagingMount)).toEqual([])
-    const { attachClones } = await import('../../src/container/attach-clones.ts')
+    const { attachContainerClones: attachClones } = await import('../../src/container/attach-clones.ts')
     const { mounts } = await attachClones(node.session, { ...order, isOptional: true })
     expect(mounts).toMatchObject([{ do: 'replace' }, { do: 'without', why: expect.stringMatching(/overlay/) }])
   })

@@ -1,6 +1,6 @@
 import * as fs from 'node:fs'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { createContainerDirectory, removeEmptyStaging } from '../../src/container/clone-staging.ts'
+import { createContainerDirectory, removeEmptyStagingMount } from '../../src/container/clone-staging.ts'
 import { deferHandleClose, type Host } from '../../src/kernel/host.ts'
 import type { Session } from '../../src/state/session.ts'
 import { isRoot, kernelStage } from '../helpers/stage.ts'
@@ -15,7 +15,7 @@ describe.skipIf(!isRoot)('the tmpfs of clones', () => {
     const path = `${stage.config.stateDir}/nri/mounts`
     onTestFinished(() => {
       fs.rmSync(`${path}/${SECOND}`, { recursive: true, force: true })
-      removeEmptyStaging(session)
+      removeEmptyStagingMount(session)
     })
     // An empty one is left.
     const first = await createContainerDirectory(session, FIRST)
@@ -24,7 +24,7 @@ describe.skipIf(!isRoot)('the tmpfs of clones', () => {
     const inodes: Host['inodes'] = {
       ...session.host.inodes,
       createDirectory(parent, name, mode) {
-        removeEmptyStaging(session)
+        removeEmptyStagingMount(session)
         session.host.inodes.createDirectory(parent, name, mode)
       },
     }

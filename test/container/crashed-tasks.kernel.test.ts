@@ -1,7 +1,7 @@
 import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { attachClones } from '../../src/container/attach-clones.ts'
-import { reconcileContainers, releaseClones } from '../../src/container/container-task.ts'
+import { attachContainerClones } from '../../src/container/attach-clones.ts'
+import { reconcileContainers, releaseContainerClones } from '../../src/container/container-task.ts'
 import type { Session } from '../../src/state/session.ts'
 import { listTree } from '../helpers/tree.ts'
 import { cannotMount } from '../real-mounts/mapped-volume.ts'
@@ -48,7 +48,7 @@ async function diesAtEach(
     })
     await after(node)
     // All effects are undone, and the volume is as before.
-    await releaseClones(node.session, CONTAINER, 'gone')
+    await releaseContainerClones(node.session, CONTAINER, 'gone')
     reconcileContainers(node.session)
     expect({ at, mounted: node.mounted(), left: fs.readdirSync(`${node.top}/state/nri`) }).toEqual({
       at,
@@ -61,7 +61,7 @@ async function diesAtEach(
 }
 
 const attach = (session: Session, node: TestNode) =>
-  attachClones(session, node.order([node.clone(), node.clone({ destination: '/more', group: 3000 })]))
+  attachContainerClones(session, node.order([node.clone(), node.clone({ destination: '/more', group: 3000 })]))
 const nothing = async () => {}
 
 describe.skipIf(skipped !== '')(`a container's task that crashes at any system call${skipped}`, () => {
@@ -88,9 +88,9 @@ describe.skipIf(skipped !== '')(`a container's task that crashes at any system c
   it.each(['started', 'gone'] as const)('release as %s: the next release completes it', async (as) => {
     const points = await diesAtEach(
       (node) => attach(node.session, node),
-      (session) => releaseClones(session, CONTAINER, as),
+      (session) => releaseContainerClones(session, CONTAINER, as),
       async (node) => {
-        await releaseClones(node.session, CONTAINER, as)
+        await releaseContainerClones(node.session, CONTAINER, as)
         expect(node.mounted()).toEqual([node.stagingMount])
       },
     )

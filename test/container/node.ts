@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import * as fs from 'node:fs'
 import { DEFAULT_CONFIG } from '../../src/config/defaults.ts'
-import { attachClones } from '../../src/container/attach-clones.ts'
+import { attachContainerClones } from '../../src/container/attach-clones.ts'
 import type { CloneOutcome, CloneRequest, ContainerCloneRequest } from '../../src/container/clone-request.ts'
 import { linuxHost } from '../../src/kernel/linux/index.ts'
 import type { Session } from '../../src/state/session.ts'
@@ -71,7 +71,7 @@ export function nodeWith(fsType: string) {
 
     /** @returns the mount point of each clone */
     async attach(order: ContainerCloneRequest): Promise<string[]> {
-      const { mounts } = await attachClones(session, order)
+      const { mounts } = await attachContainerClones(session, order)
       return mounts.map(pathOf)
     },
 

@@ -2,10 +2,10 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { dirname } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { readRequest } from '../../src/config/request.ts'
-import { attachClones } from '../../src/container/attach-clones.ts'
-import { readOwnRestrictions } from '../../src/container/own-volume.ts'
-import { mount } from '../../src/mount/mount.ts'
+import { parseFlexVolumeRequest } from '../../src/config/request.ts'
+import { attachContainerClones } from '../../src/container/attach-clones.ts'
+import { readOwnVolumeRestrictions } from '../../src/container/own-volume.ts'
+import { mountPodVolume } from '../../src/mount/mount.ts'
 import type { Session } from '../../src/state/session.ts'
 import { volumeKindLookup } from '../../src/volume/index.ts'
 import { cannotMount } from '../real-mounts/mapped-volume.ts'
@@ -30,7 +30,7 @@ async function nodeWithVolumes() {
   for (const directory of [own, claim]) {
     fs.mkdirSync(directory, { recursive: true })
     const options = { source: node.volume, mountOptions: 'noexec', ownership: 'none', 'kubernetes.io/pod.uid': UID }
-    await mount(session, readRequest(directory, JSON.stringify(options), config, volumeKindLookup))
+    await mountPodVolume(session, parseFlexVolumeRequest(directory, JSON.stringify(options), config, volumeKindLookup))
   }
   const parts = ['sub', 'file'].map((name, at) => {
     const target = `${node.pod}/volume-subpaths/v/app/${at}`
@@ -76,7 +76,7 @@ describe.skipIf(skipped !== '')(`mount options of a container${skipped}`, () => 
     async () => {
       const { session, request } = await nodeWithVolumes()
       const { counted, of } = countingTables(session)
-      expect(readOwnRestrictions(of({}), request)).toEqual(EXPECTED)
+      expect(readOwnVolumeRestrictions(of({}), request)).toEqual(EXPECTED)
       expect(counted.tables).toBe(0)
     },
   )
@@ -84,7 +84,7 @@ describe.skipIf(skipped !== '')(`mount options of a container${skipped}`, () => 
   it('the mount table is read once for all mounts of a container on a kernel before 6.8', async () => {
     const { session, request } = await nodeWithVolumes()
     const { counted, of } = countingTables(session)
-    expect(readOwnRestrictions(of({ attributesOf: () => undefined }), request)).toEqual(EXPECTED)
+    expect(readOwnVolumeRestrictions(of({ attributesOf: () => undefined }), request)).toEqual(EXPECTED)
     expect(counted.tables).toBe(1)
   })
 
@@ -94,7 +94,7 @@ describe.skipIf(skipped !== '')(`mount options of a container${skipped}`, () => 
     const { host } = node.session
     const session = { ...node.session, host: { ...host, mounts: { ...host.mounts, attributesOf: () => undefined } } }
     const order = node.order([node.clone(), node.clone({ destination: '/again' })])
-    const { mounts } = await attachClones(session, order)
+    const { mounts } = await attachContainerClones(session, order)
     const restrictions = ['nosuid', 'nodev']
     expect(mounts).toMatchObject([{ restrictions }, { restrictions }])
   })
@@ -105,7 +105,7 @@ describe.skipIf(skipped !== '')(`mount options of a container${skipped}`, () => 
       { destination: '/gone', source: `${own}-2` },
       { destination: '/m', source: own },
     ]
-    expect(readOwnRestrictions(session, { ...request, mounts })).toEqual([[], FLAGS])
+    expect(readOwnVolumeRestrictions(session, { ...request, mounts })).toEqual([[], FLAGS])
     expect(warnings.join()).toContain('the mount options of the volume at "/gone" could not be read')
   })
 })

@@ -1,11 +1,11 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { readRequest } from '../../src/config/request.ts'
-import { attachClones } from '../../src/container/attach-clones.ts'
-import { reconcileContainers, releaseClones } from '../../src/container/container-task.ts'
-import { mount } from '../../src/mount/mount.ts'
-import { unmount } from '../../src/mount/unmount.ts'
+import { parseFlexVolumeRequest } from '../../src/config/request.ts'
+import { attachContainerClones } from '../../src/container/attach-clones.ts'
+import { reconcileContainers, releaseContainerClones } from '../../src/container/container-task.ts'
+import { mountPodVolume } from '../../src/mount/mount.ts'
+import { unmountPodVolume } from '../../src/mount/unmount.ts'
 import { volumeKindLookup } from '../../src/volume/index.ts'
 import { cannotMount } from '../real-mounts/mapped-volume.ts'
 import { CONTAINER, nodeWith, UID } from './node.ts'
@@ -43,14 +43,14 @@ async function ownVolume(kind: string, more: Record<string, string> = {}) {
     ...more,
   }
   const own = { ...session, config }
-  await mount(own, readRequest(directory, JSON.stringify(options), config, volumeKindLookup))
+  await mountPodVolume(own, parseFlexVolumeRequest(directory, JSON.stringify(options), config, volumeKindLookup))
   writeIds(node)
   const clone = (from = directory) =>
     node.clone({ volume: 'v', destination: '/v', source: from, group: undefined, requestedBy: '', isOwn: true })
-  const attach = (from?: string) => attachClones(own, node.order([clone(from)], { hasUserNamespace: true }))
+  const attach = (from?: string) => attachContainerClones(own, node.order([clone(from)], { hasUserNamespace: true }))
   const mountAgain = (at = directory) => {
     const ofPod = { ...options, 'kubernetes.io/pod.uid': UID }
-    return mount(own, readRequest(at, JSON.stringify(ofPod), config, volumeKindLookup))
+    return mountPodVolume(own, parseFlexVolumeRequest(at, JSON.stringify(ofPod), config, volumeKindLookup))
   }
   return { ...node, own, directory, attach, mountAgain }
 }
@@ -71,9 +71,9 @@ describe.each(CASES)("modekeep's own %s with a mapping, for a pod with a user na
     // By the node's own mount: on disk it is group 500.
     expect(fs.statSync(`${node.directory}/new`)).toMatchObject({ uid: 5, gid: 2000 })
     execFileSync('umount', [mine])
-    await releaseClones(node.own, CONTAINER, 'gone')
+    await releaseContainerClones(node.own, CONTAINER, 'gone')
     reconcileContainers(node.own)
-    await unmount(node.own, node.directory)
+    await unmountPodVolume(node.own, node.directory)
     expect(node.mounted()).toEqual([])
   })
 
@@ -93,10 +93,10 @@ describe.each(CASES)("modekeep's own %s with a mapping, for a pod with a user na
       fs.renameSync(`${node.directory}/sub`, `${node.directory}/moved`)
       fs.mkdirSync(`${node.directory}/sub`)
       execFileSync('umount', [mine])
-      await releaseClones(node.own, CONTAINER, 'gone')
+      await releaseContainerClones(node.own, CONTAINER, 'gone')
       // The kernel tells where it is now.
       expect(await node.attach(part)).toMatchObject({ mounts: [{ do: 'replace' }] })
-      await releaseClones(node.own, CONTAINER, 'gone')
+      await releaseContainerClones(node.own, CONTAINER, 'gone')
       execFileSync('rm', ['-r', `${node.directory}/moved`])
       await expect(node.attach(part)).rejects.toThrow('volume "v" (at "/v") has a subPath that')
       expect(node.records()).toEqual([])

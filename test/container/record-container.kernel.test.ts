@@ -1,5 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { reconcileContainers, recordWithout, releaseClones } from '../../src/container/container-task.ts'
+import {
+  reconcileContainers,
+  recordContainerWithoutClones,
+  releaseContainerClones,
+} from '../../src/container/container-task.ts'
 import { containerRecords, listContainerGroupHolders } from '../../src/state/container-record.ts'
 import { cannotMount } from '../real-mounts/mapped-volume.ts'
 import { CONTAINER, nodeWith, type TestNode } from './node.ts'
@@ -32,13 +36,13 @@ describe.skipIf(skipped !== '')(`a container that was created without the clones
     const node = nodeWith('tmpfs')
     const order = node.order([node.clone()])
     await node.attach(order)
-    await recordWithout(node.session, order, AWAY)
+    await recordContainerWithoutClones(node.session, order, AWAY)
     expect(recordOf(node)).toMatchObject({ state: 'started', volumes: [{ to: 2000, why: AWAY }] })
     expect(listContainerGroupHolders(node.session)).toEqual([])
     // The record is the same for any order of both.
     reconcileContainers(node.session, known('started', false))
     expect(node.mounted()).toEqual([])
-    await recordWithout(node.session, order, 'another reason')
+    await recordContainerWithoutClones(node.session, order, 'another reason')
     expect(recordOf(node)).toMatchObject({ volumes: [{ why: AWAY }] })
   })
 
@@ -63,7 +67,7 @@ describe.skipIf(skipped !== '')(`a container that was created without the clones
     const untold = { ...known('created', true), created: [] }
     expect(reconcileContainers(node.session, untold)).toEqual([])
     expect(node.mounted()).toEqual(clones)
-    await releaseClones(node.session, CONTAINER, 'started')
+    await releaseContainerClones(node.session, CONTAINER, 'started')
     reconcileContainers(node.session, { ...untold, isLater: true })
     expect(recordOf(node)).toMatchObject({ state: 'started' })
     await node.attach(node.order([node.clone()]))

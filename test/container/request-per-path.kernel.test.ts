@@ -2,8 +2,8 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import type { MapRule } from '../../src/config/map-rule.ts'
-import { readRequest } from '../../src/config/request.ts'
-import { mount } from '../../src/mount/mount.ts'
+import { parseFlexVolumeRequest } from '../../src/config/request.ts'
+import { mountPodVolume } from '../../src/mount/mount.ts'
 import { volumeKindLookup } from '../../src/volume/index.ts'
 import { cannotMount } from '../real-mounts/mapped-volume.ts'
 import { nodeWith, type TestNode, UID } from './node.ts'
@@ -66,7 +66,10 @@ describe.skipIf(why !== '')(`a hostPath that a rule of map allows${why}`, () => 
     const directory = make(`${node.kubeletDir}/pods/${OTHER}/volumes/modekeep~fs/v`)
     const config = { ...node.session.config, allow: [{ sources: [node.volume] }] }
     const options = JSON.stringify({ source: node.volume, 'kubernetes.io/pod.uid': OTHER })
-    await mount({ ...node.session, config }, readRequest(directory, options, config, volumeKindLookup))
+    await mountPodVolume(
+      { ...node.session, config },
+      parseFlexVolumeRequest(directory, options, config, volumeKindLookup),
+    )
     run('--rbind', node.kubeletDir, make(`${node.top}/data/kubelet`))
     const source = `${node.top}/data/kubelet/pods/${OTHER}/volumes/modekeep~fs/v`
     await expect(attach(node, source)).rejects.toThrow(OF_KUBELET)

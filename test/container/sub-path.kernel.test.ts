@@ -2,8 +2,8 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { dirname } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { readRequest } from '../../src/config/request.ts'
-import { mount } from '../../src/mount/mount.ts'
+import { parseFlexVolumeRequest } from '../../src/config/request.ts'
+import { mountPodVolume } from '../../src/mount/mount.ts'
 import { volumeKindLookup } from '../../src/volume/index.ts'
 import { cannotMount } from '../real-mounts/mapped-volume.ts'
 import { mountedBelow, nodeWith, type TestNode, UID } from './node.ts'
@@ -148,7 +148,10 @@ describe.skipIf(skipped !== '')(`a volume of another driver${skipped}`, () => {
       'kubernetes.io/pod.uid': UID,
       ownership: 'none',
     }
-    await mount({ ...node.session, config }, readRequest(directory, JSON.stringify(options), config, volumeKindLookup))
+    await mountPodVolume(
+      { ...node.session, config },
+      parseFlexVolumeRequest(directory, JSON.stringify(options), config, volumeKindLookup),
+    )
     const wayOut = "is modekeep's own, so \"allow\" of the node's configuration decides: set the pod's fsGroup to 2000"
     const part = bind(node, `${directory}/sub`, 'own')
     for (const source of [directory, part]) {

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { runGarbageCollection } from '../../src/cli/commands/gc.ts'
 import { checkContainerRecords } from '../../src/cli/doctor/records.ts'
 import { findContainerProblems, readContainerStatuses } from '../../src/cli/node-state/containers.ts'
-import { reconcileContainers, releaseClones } from '../../src/container/container-task.ts'
+import { reconcileContainers, releaseContainerClones } from '../../src/container/container-task.ts'
 import { snapshotContainerProcesses } from '../../src/kernel/linux/processes.ts'
 import { listContainerGroupHolders } from '../../src/state/container-record.ts'
 import { cannotMount, scratch } from '../real-mounts/mapped-volume.ts'
@@ -100,9 +100,9 @@ describe.skipIf(skipped !== '')(`the record of a container${skipped}`, () => {
   it.each(DAMAGES)('%s: it is removed with its container', async (_, harm) => {
     const { node } = await damaged(harm)
     makeRoot(node)
-    await releaseClones(node.session, CONTAINER, 'started')
+    await releaseContainerClones(node.session, CONTAINER, 'started')
     expect([node.mounted(), node.records()]).toEqual([[node.stagingMount], [`${CONTAINER}.json`]])
-    await releaseClones(node.session, CONTAINER, 'gone')
+    await releaseContainerClones(node.session, CONTAINER, 'gone')
     expect(node.records()).toEqual([])
   })
 })
@@ -126,7 +126,7 @@ it.skipIf(skipped !== '')(
       },
     }
     await node.attach(node.order([node.clone()]))
-    await releaseClones(node.session, CONTAINER, 'started')
+    await releaseContainerClones(node.session, CONTAINER, 'started')
     for (let number = 0; number < 5; number++) fs.writeFileSync(`${node.top}/state/nri/unreadable-${number}.json`, '{')
     const holders = [expect.objectContaining({ group: 500, pod: 'default/web' })]
     expect(listContainerGroupHolders(store)).toEqual(holders)

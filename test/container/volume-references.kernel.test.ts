@@ -1,8 +1,8 @@
 import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { attachClones } from '../../src/container/attach-clones.ts'
+import { attachContainerClones } from '../../src/container/attach-clones.ts'
 import type { ContainerCloneRequest } from '../../src/container/clone-request.ts'
-import { reconcileContainers, releaseClones } from '../../src/container/container-task.ts'
+import { reconcileContainers, releaseContainerClones } from '../../src/container/container-task.ts'
 import { deferHandleClose } from '../../src/kernel/host.ts'
 import { reservationRecords } from '../../src/state/process-records.ts'
 import { locateVolumeRecords } from '../../src/state/record-directories.ts'
@@ -23,7 +23,7 @@ describe.skipIf(!isRoot)('a container that sees a volume with another group', ()
     fs.mkdirSync(`${stage.top}/kubelet/pods/${UID}`, { recursive: true })
   })
   afterEach(async () => {
-    await releaseClones(stage.session(), CONTAINER, 'gone')
+    await releaseContainerClones(stage.session(), CONTAINER, 'gone')
     reconcileContainers(stage.session())
     stage.close()
   })
@@ -49,7 +49,7 @@ describe.skipIf(!isRoot)('a container that sees a volume with another group', ()
       },
     ],
   })
-  const attach = (path = source) => attachClones(stage.session(), order(path))
+  const attach = (path = source) => attachContainerClones(stage.session(), order(path))
   const asked = (group: number) => ({
     source,
     ownership: 'walk',
@@ -68,7 +68,7 @@ describe.skipIf(!isRoot)('a container that sees a volume with another group', ()
     )
     await stage.mount('same', asked(group))
     await stage.unmount('same')
-    await releaseClones(stage.session(), CONTAINER, 'gone')
+    await releaseContainerClones(stage.session(), CONTAINER, 'gone')
     await stage.mount('other', asked(3000))
     expect(fs.statSync(source).gid).toBe(3000)
   })
@@ -85,7 +85,7 @@ describe.skipIf(!isRoot)('a container that sees a volume with another group', ()
     await stage.unmount('walked')
     expect(stage.noted.restore).toBe('pending until container app is unmounted and the volume is unmounted again')
     expect(fs.statSync(source).gid).toBe(3000)
-    await releaseClones(stage.session(), CONTAINER, 'gone')
+    await releaseContainerClones(stage.session(), CONTAINER, 'gone')
     await stage.mount('walked', asked(3000))
     await stage.unmount('walked')
     expect(fs.statSync(source).gid).toBe(500)
@@ -110,7 +110,7 @@ describe.skipIf(!isRoot)('a container that sees a volume with another group', ()
     expect(await refusal()).toContain('is being given another group by another call: kubelet tries again')
     reservationRecords.write(stage, { volume, source: `${source}/sub`, group: 500 })
     expect(await refusal()).toBe('attached')
-    await releaseClones(stage.session(), CONTAINER, 'gone')
+    await releaseContainerClones(stage.session(), CONTAINER, 'gone')
     reservationRecords.write(stage, { volume, source: `${source}/sub`, group: 3000 })
     lock?.release()
     // Of a call that is dead.

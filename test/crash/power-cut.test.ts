@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { restoreByHand } from '../../src/fsgroup/volume-by-hand.ts'
+import { restoreNodeDirectory } from '../../src/fsgroup/volume-by-hand.ts'
 import type { Handle, Inodes } from '../../src/kernel/host.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree, modes, SIX_FILES } from '../helpers/tree.ts'
@@ -154,7 +154,7 @@ describe.each(LOSSES)('after a power cut that loses %s of the volume since its l
   it('at an effect of an unmount, a manual restore returns the first state', async () => {
     const points = await cutEverywhere(loss, mount, unmount, async (node) => {
       const { stage, source } = node
-      await stage.byHand(source, restoreByHand)
+      await stage.byHand(source, restoreNodeDirectory)
       expectOriginal(node)
     })
     expect(points).toBeGreaterThan(25)
@@ -176,7 +176,7 @@ describe.each(LOSSES)('after a power cut that loses %s of the volume since its l
       }
       await cutEverywhere(loss, killedBefore, unmount, async (node) => {
         const { stage, source } = node
-        await stage.byHand(source, restoreByHand)
+        await stage.byHand(source, restoreNodeDirectory)
         expectOriginal(node)
       })
     }

@@ -2,7 +2,7 @@ import * as fs from 'node:fs'
 import { resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { parseAllDocuments } from 'yaml'
-import { decideRequest } from '../../src/config/allow.ts'
+import { checkRequestAgainstRules } from '../../src/config/allow.ts'
 import { parseConfig } from '../../src/config/config.ts'
 import { createMountRequest } from '../../src/config/request.ts'
 import { parsePublishRequest } from '../../src/frontends/csi/publish-request.ts'
@@ -83,7 +83,11 @@ describe('docs/csi.md', () => {
     ])
     for (const request of requests) {
       expect(
-        decideRequest(config.allow, request, { walksServer: false, hasNoSource: false, naming: () => 'none' }),
+        checkRequestAgainstRules(config.allow, request, {
+          walksServer: false,
+          hasNoSource: false,
+          naming: () => 'none',
+        }),
       ).toHaveProperty('rule')
     }
   })

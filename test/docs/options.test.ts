@@ -5,9 +5,9 @@ import { FLAG_TEXTS, KIND_TEXTS, MOUNT_OPTION_TEXTS } from '../../scripts/docs/k
 import { FS_TYPES, rulesOf } from '../../scripts/docs/options-kinds.ts'
 import { optionsPage } from '../../scripts/docs/options-page.ts'
 import { CONFIG_TEXTS, KUBELET_TEXTS, OPTION_TEXTS } from '../../scripts/docs/request-descriptions.ts'
-import { CONFIG_KEYS, parseConfig } from '../../src/config/config.ts'
+import { CONFIG_KEY_SCHEMAS, parseConfig } from '../../src/config/config.ts'
 import { DEFAULT_CONFIG } from '../../src/config/defaults.ts'
-import { optionsSchema, readRequest } from '../../src/config/request.ts'
+import { optionsSchema, parseFlexVolumeRequest } from '../../src/config/request.ts'
 import { MOUNT_OPTIONS_BY_NAME } from '../../src/kernel/mount-table/mount-flags.ts'
 import { volumeKindLookup } from '../../src/volume/index.ts'
 
@@ -21,7 +21,7 @@ describe('docs/options.md', () => {
   it('describes every existing key, and no other', () => {
     expect({ ...OPTION_TEXTS, ...KUBELET_TEXTS }).toHaveProperty('ownership')
     expect(Object.keys({ ...OPTION_TEXTS, ...KUBELET_TEXTS }).sort()).toEqual(Object.keys(optionsSchema.shape).sort())
-    expect(Object.keys(CONFIG_TEXTS).sort()).toEqual(Object.keys(CONFIG_KEYS).sort())
+    expect(Object.keys(CONFIG_TEXTS).sort()).toEqual(Object.keys(CONFIG_KEY_SCHEMAS).sort())
     expect(Object.keys(FLAG_TEXTS).sort()).toEqual([...MOUNT_OPTIONS_BY_NAME.keys()].sort())
     expect(Object.keys(KIND_TEXTS).sort()).toEqual([...FS_TYPES].sort())
   })
@@ -35,7 +35,7 @@ describe('docs/options.md', () => {
     const needed = key === 'ownership' ? {} : { ownership: 'auto' }
     const options = { source: '/srv/volumes/data', ...needed, [key]: example }
     const config = { ...DEFAULT_CONFIG, allow: [{ sources: ['/srv/volumes/*'] }] }
-    expect(() => readRequest('/pod', JSON.stringify(options), config, volumeKindLookup)).not.toThrow()
+    expect(() => parseFlexVolumeRequest('/pod', JSON.stringify(options), config, volumeKindLookup)).not.toThrow()
   })
 
   it.each(Object.entries(CONFIG_TEXTS))('has an example of %s that is valid for a node', (key, { example }) => {

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { parseAllDocuments } from 'yaml'
 import { parseConfig } from '../../src/config/config.ts'
-import { readRequest } from '../../src/config/request.ts'
+import { parseFlexVolumeRequest } from '../../src/config/request.ts'
 import { volumeKindLookup } from '../../src/volume/index.ts'
 import { blocksOf, kubeletOptions, type Volume } from './example.ts'
 import { anchorsOf, linksOf, PAGES, pathsOf, ROOT } from './pages.ts'
@@ -79,7 +79,7 @@ describe.each(PAGES.map((page) => [page.path, page] as const))('%s', (_path, pag
     for (const volume of volumes) {
       const pod = { metadata: { name: 'pod' }, spec: { securityContext: { fsGroup: 2000 }, volumes: [volume] } }
       const options = JSON.stringify(kubeletOptions(pod, volume, {}))
-      expect(() => readRequest('/pod', options, config, volumeKindLookup)).not.toThrow()
+      expect(() => parseFlexVolumeRequest('/pod', options, config, volumeKindLookup)).not.toThrow()
     }
   })
 })

@@ -3,13 +3,13 @@ import * as fs from 'node:fs'
 import { dirname } from 'node:path'
 import { expect } from 'vitest'
 import { DEFAULT_CONFIG, type NodeConfig } from '../../src/config/defaults.ts'
-import { readRequest } from '../../src/config/request.ts'
+import { parseFlexVolumeRequest } from '../../src/config/request.ts'
 import { type ContainerTask, type ContainerTaskResult, runContainerTask } from '../../src/container/container-task.ts'
 import { publishVolume, unpublishVolume } from '../../src/frontends/csi/publish.ts'
 import { linuxHost } from '../../src/kernel/linux/index.ts'
 import { parseMountinfo } from '../../src/kernel/mount-table/mountinfo.ts'
-import { mount } from '../../src/mount/mount.ts'
-import { unmount } from '../../src/mount/unmount.ts'
+import { mountPodVolume } from '../../src/mount/mount.ts'
+import { unmountPodVolume } from '../../src/mount/unmount.ts'
 import { healMounts } from '../../src/repair/heal.ts'
 import type { Session } from '../../src/state/session.ts'
 import { volumeKindLookup } from '../../src/volume/index.ts'
@@ -85,10 +85,11 @@ export class FaultNode extends Crashing {
   /** A call that nothing befalls, made from this process: a start of the executable for each would take longer than all else. */
   async succeed([verb = '', directory = '', options = '']: readonly string[]): Promise<void> {
     const session = this.#session()
-    if (verb === 'mount') await mount(session, readRequest(directory, options, this.#config, volumeKindLookup))
-    else if (verb === 'unmount') await unmount(session, directory)
+    if (verb === 'mount')
+      await mountPodVolume(session, parseFlexVolumeRequest(directory, options, this.#config, volumeKindLookup))
+    else if (verb === 'unmount') await unmountPodVolume(session, directory)
     else if (verb === 'publish') {
-      const request = readRequest(directory, options, this.#config, volumeKindLookup)
+      const request = parseFlexVolumeRequest(directory, options, this.#config, volumeKindLookup)
       await publishVolume(session, { ...request, lifecycle: 'inline' })
     } else if (verb === 'unpublish') await unpublishVolume(session, directory)
     else throw new Error(`no call of kubelet's: ${verb}`)

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { FsGroupRequest } from '../../src/config/mount-request.ts'
-import { applyGroupToVolume, needsWalk } from '../../src/fsgroup/apply-to-volume.ts'
-import { createGroupTarget, restoreByHand } from '../../src/fsgroup/volume-by-hand.ts'
+import { applyGroupToVolume, needsGroupWalk } from '../../src/fsgroup/apply-to-volume.ts'
+import { createFsGroupTarget, restoreNodeDirectory } from '../../src/fsgroup/volume-by-hand.ts'
 import { listReadableMountRecords, mountRecords } from '../../src/state/mount-record.ts'
 import { FS_GROUP } from '../helpers/mount-records.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
@@ -16,14 +16,14 @@ function arrange(): { stage: Stage; source: string } {
 
 async function walk(stage: Stage, source: string, fsGroup: FsGroupRequest = FS_GROUP) {
   return stage.byHand(source, async (session, opened) => {
-    const { lock, report } = await applyGroupToVolume(session, opened.tree, fsGroup, createGroupTarget(opened))
+    const { lock, report } = await applyGroupToVolume(session, opened.tree, fsGroup, createFsGroupTarget(opened))
     lock.dispose()
     return report
   })
 }
 
 const needs = (stage: Stage, source: string, fsGroup: FsGroupRequest = FS_GROUP) =>
-  stage.byHand(source, async (session, opened) => needsWalk(session, opened.tree, fsGroup, opened.volume))
+  stage.byHand(source, async (session, opened) => needsGroupWalk(session, opened.tree, fsGroup, opened.volume))
 
 describe('a volume', () => {
   it('needs a walk if its root has another group or no set-gid', async () => {
@@ -119,7 +119,7 @@ describe('a volume with a damaged record', () => {
     expect(stage.warnings).toEqual([
       expect.stringMatching(/^the record of volume .* is damaged: the volume is walked again/),
     ])
-    expect(await stage.byHand(source, restoreByHand)).toMatchObject({ outcome: 'restored' })
+    expect(await stage.byHand(source, restoreNodeDirectory)).toMatchObject({ outcome: 'restored' })
     expect(groups(listTree(stage.fs, source)).test).toBe(7)
   })
 
@@ -129,7 +129,7 @@ describe('a volume with a damaged record', () => {
     expect(await needs(stage, source)).toBe(true)
     const refusal = 'it is empty, although the volume was walked before'
     await expect(walk(stage, source, { ...FS_GROUP, groupId: 3000 })).rejects.toThrow(refusal)
-    await expect(stage.byHand(source, restoreByHand)).rejects.toThrow(refusal)
+    await expect(stage.byHand(source, restoreNodeDirectory)).rejects.toThrow(refusal)
     expect(groups(listTree(stage.fs, source)).test).toBe(2000)
     expect(stage.fs.existsSync(fileOf(stage, 'record.json'))).toBe(true)
   })

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { MountRequest } from '../../src/config/mount-request.ts'
-import { type KindFacts, planGroup } from '../../src/fsgroup/group-plan.ts'
-import type { MountView } from '../../src/mount/observe.ts'
+import { planGroup, type VolumeKindFacts } from '../../src/fsgroup/group-plan.ts'
+import type { MountPlanInput } from '../../src/mount/observe.ts'
 import { planMount } from '../../src/mount/plan.ts'
 import { createMountRecord, type MountRecord } from '../../src/state/mount-record.ts'
 import type { SourceView } from '../../src/volume/detached-tree.ts'
@@ -10,10 +10,10 @@ import { rendered } from '../helpers/rendered.ts'
 
 const ROOT = { device: 5, inode: 2n, group: 7 }
 const DIRECTORY: SourceView = { root: ROOT, volume: 'v', path: '/srv/a', isDirectory: true }
-const BIND: KindFacts = { persistent: true, walk: true }
+const BIND: VolumeKindFacts = { persistent: true, walk: true }
 const FILE: SourceView = { ...DIRECTORY, path: '/srv/a/f', isDirectory: false }
 const ASKED: MountRequest = { ...BIND_REQUEST, ownership: 'auto' }
-const view = (over: Partial<MountView> = {}): MountView => ({
+const view = (over: Partial<MountPlanInput> = {}): MountPlanInput => ({
   mounted: undefined,
   mountId: undefined,
   target: 'directory',
@@ -84,7 +84,7 @@ it('the group that a read-only volume does not get is reported with the remedy',
 })
 
 describe('the group of a volume on a server or daemon', () => {
-  const remote: KindFacts = { persistent: true, walk: 'its server decides about groups', groupOptions: () => [] }
+  const remote: VolumeKindFacts = { persistent: true, walk: 'its server decides about groups', groupOptions: () => [] }
   const source: SourceView = { root: undefined, volume: 'text', path: '//s/a', isDirectory: true }
 
   it('is set by mount options with auto', () => {
@@ -98,7 +98,7 @@ describe('the group of a volume on a server or daemon', () => {
     expect(rendered(planGroup(asked, view({ source }).source, remote).refusal)).toBe(
       'option "ownership" is "walk", but on "cifs" its server decides about groups: use "auto", which gives the group by mount options',
     )
-    const none: KindFacts = { persistent: true, walk: remote.walk }
+    const none: VolumeKindFacts = { persistent: true, walk: remote.walk }
     expect(rendered(planGroup(asked, view({ source }).source, none).refusal)).toMatch(/use "none", or "idmap"$/)
   })
 })
@@ -130,14 +130,14 @@ describe('a mapped mount', () => {
 })
 
 describe("the volume's backing file system", () => {
-  const steps = (over: Partial<MountView>) =>
+  const steps = (over: Partial<MountPlanInput>) =>
     planMount({ ...ASKED, ownership: 'none' }, view(over), () => BIND)
       .steps.map((step) => ('type' in step ? `${step.do} ${step.type}` : step.do))
       .filter((step) => /target|attach|replace|detach/.test(step))
   const onDirectory = { mountId: 9n, device: 5, inode: 3n, isDirectory: true }
   const onFile = { ...onDirectory, isDirectory: false }
 
-  it.each<[string, Partial<MountView>, string[]]>([
+  it.each<[string, Partial<MountPlanInput>, string[]]>([
     ["kubelet's directory", {}, ['attach']],
     ['a file in place of it', { source: FILE }, ['set-target file', 'attach']],
     ['a file from an earlier call', { source: FILE, target: 'file' }, ['attach']],

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { findOtherUsers, listHolders } from '../../src/fsgroup/holders.ts'
+import { findOtherVolumeUsers, listVolumeUsers } from '../../src/fsgroup/holders.ts'
 import { DamagedRecord } from '../../src/state/record.ts'
 import { locateMountRecords } from '../../src/state/record-directories.ts'
 import { resolveVolumeIdentity } from '../../src/state/volume-identity.ts'
@@ -26,7 +26,7 @@ describe.skipIf(!isRoot)(title, () => {
     const handle = inodes.openTrusted(source())
     const volume = resolveVolumeIdentity(stage, handle, inodes.stat(handle))
     inodes.close(handle)
-    return listHolders(findOtherUsers(stage.session(), { volume, source: source() }, undefined)).map(
+    return listVolumeUsers(findOtherVolumeUsers(stage.session(), { volume, source: source() }, undefined)).map(
       ({ directory }) => directory,
     )
   }

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { parseSource } from '../../src/config/source.ts'
-import { refuseOtherUsers } from '../../src/fsgroup/apply-to-volume.ts'
-import { findOtherUsers, listHolders } from '../../src/fsgroup/holders.ts'
+import { refuseOtherVolumeUsers } from '../../src/fsgroup/apply-to-volume.ts'
+import { findOtherVolumeUsers, listVolumeUsers } from '../../src/fsgroup/holders.ts'
 import { openMountPoint } from '../../src/kernel/mount-table/mount-point.ts'
-import { attachAt } from '../../src/mount/attach.ts'
+import { attachTreeAtPoint } from '../../src/mount/attach.ts'
 import { listReadableMountRecords, mountRecords } from '../../src/state/mount-record.ts'
 import { computeTextVolumeId, resolveVolumeIdentity } from '../../src/state/volume-identity.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
@@ -22,8 +22,8 @@ function found(stage: Stage, path: string, except = ''): string[] {
   const source = `${stage.top}/volumes/${path}`
   const handle = stage.host.inodes.openTrusted(source)
   const volume = resolveVolumeIdentity(stage, handle, stage.host.inodes.stat(handle))
-  const others = findOtherUsers(stage.session(), { volume, source }, except)
-  return listHolders(others).flatMap(({ directory }) => /\/pods\/([^/]+)\//.exec(directory ?? '')?.[1] ?? [])
+  const others = findOtherVolumeUsers(stage.session(), { volume, source }, except)
+  return listVolumeUsers(others).flatMap(({ directory }) => /\/pods\/([^/]+)\//.exec(directory ?? '')?.[1] ?? [])
 }
 
 const mount = (stage: Stage, pod: string, path: string, more = {}) =>
@@ -69,7 +69,7 @@ describe('the users of a volume', () => {
   describe('on a server', () => {
     const textOf = (source: string, fsType = 'nfs') => computeTextVolumeId({ fsType, source: parseSource(source) })
     const foundOn = (stage: Stage, source: string, fsType = 'nfs') =>
-      listHolders(findOtherUsers(stage.session(), { volume: textOf(source, fsType), source }, '')).length > 0
+      listVolumeUsers(findOtherVolumeUsers(stage.session(), { volume: textOf(source, fsType), source }, '')).length > 0
 
     /** Creates a node where a pod has mounted the source, which was walked for group 2000. */
     async function exported(source: string): Promise<Stage> {
@@ -102,8 +102,8 @@ describe('the users of a volume', () => {
       const stage = await exported('srv:/exp')
       const source = 'srv:/exp/sub'
       const target = { volume: textOf(source), source, restoreOnUnmount: false }
-      expect(() => refuseOtherUsers(stage.session(), 3000, target, 7)).toThrow(/belongs to group 2000/)
-      expect(() => refuseOtherUsers(stage.session(), 2000, target, 7)).not.toThrow()
+      expect(() => refuseOtherVolumeUsers(stage.session(), 3000, target, 7)).toThrow(/belongs to group 2000/)
+      expect(() => refuseOtherVolumeUsers(stage.session(), 2000, target, 7)).not.toThrow()
     })
 
     it("include mounts of the node's directory on the server", async () => {
@@ -111,12 +111,12 @@ describe('the users of a volume', () => {
       const { mounts, inodes } = stage.host
       makeTree(stage.fs, '/mnt/share', [])
       const share = openMountPoint(stage.host, '/mnt/share') ?? expect.unreachable()
-      attachAt(stage.host, share, mounts.createTree('nfs', []))
+      attachTreeAtPoint(stage.host, share, mounts.createTree('nfs', []))
       inodes.close(share.parent)
       const table = () => mounts.table().replaceAll(/( \/mnt\/share .*) - memory [^ ]+/g, '$1 - nfs4 srv:/exp')
       stage.host.mounts = { ...mounts, table }
       const foundAt = (source: string) =>
-        listHolders(findOtherUsers(stage.session(), { volume: 'fs-1-2', source }, '')).length > 0
+        listVolumeUsers(findOtherVolumeUsers(stage.session(), { volume: 'fs-1-2', source }, '')).length > 0
       expect(['/mnt/share', '/mnt/share/sub/deep', '/mnt/share/other', '/mnt'].map(foundAt)).toEqual([
         true,
         true,

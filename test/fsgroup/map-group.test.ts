@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { DEFAULT_CONFIG } from '../../src/config/defaults.ts'
 import { Refusal } from '../../src/errors/refusal.ts'
-import { mapIds, Unmappable } from '../../src/fsgroup/map-group.ts'
+import { applyIdMap, UnmappableVolume } from '../../src/fsgroup/map-group.ts'
 import { type Handle, type Host, SystemError } from '../../src/kernel/host.ts'
 import { createGroupSwapMap } from '../../src/kernel/id-map.ts'
 import { memoryHost } from '../memory-host/index.ts'
@@ -24,7 +24,7 @@ beforeEach(() => {
 function map(from: number, to: number, mounts: Partial<Host['mounts']> = {}): void {
   const over = { ...host, mounts: { ...host.mounts, ...mounts } }
   const session = { host: over, config: DEFAULT_CONFIG, note: () => {}, warn: () => {} }
-  mapIds(session, tree, source, createGroupSwapMap(from, to))
+  applyIdMap(session, tree, source, createGroupSwapMap(from, to))
 }
 
 describe('a mapped tree', () => {
@@ -67,7 +67,7 @@ describe('an attempt to map a tree', () => {
     ['gid_map', 'EPERM', /modekeep itself runs in a user namespace/],
   ])('fails with the reason and the remedy if %s returns %s', (syscall, code, why) => {
     const attempt = () => map(1500, 2000, fails(syscall, code))
-    expect(attempt).toThrow(Unmappable)
+    expect(attempt).toThrow(UnmappableVolume)
     expect(attempt).toThrow(Refusal)
     expect(attempt).toThrow(why)
     expect(attempt).toThrow(/^ownership "idmap" is not possible.*; write ownership "auto"/)
@@ -83,7 +83,7 @@ describe('an attempt to map a tree', () => {
 
   it('fails without an effect if the file system cannot be mapped', () => {
     world.rootMount.fileSystem.mappable = false
-    expect(() => map(1500, 2000)).toThrow(Unmappable)
+    expect(() => map(1500, 2000)).toThrow(UnmappableVolume)
     expect(world.actions).toEqual(['clone-tree'])
   })
 

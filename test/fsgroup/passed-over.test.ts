@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { restoreByHand } from '../../src/fsgroup/volume-by-hand.ts'
+import { restoreNodeDirectory } from '../../src/fsgroup/volume-by-hand.ts'
 import { DIRENT_TYPE_DIRECTORY, DirentIterator } from '../../src/kernel/dirents.ts'
 import { isDirectory } from '../../src/kernel/host.ts'
 import { listVolumesWithRecords } from '../../src/state/record-directories.ts'
@@ -118,10 +118,10 @@ onEveryStage('an inode that is moved or deleted during a walk', (open) => {
     await mount('a')
     await stage.unmount('a')
     during(act)
-    const { outcome, report } = await stage.byHand(source, restoreByHand)
+    const { outcome, report } = await stage.byHand(source, restoreNodeDirectory)
     expect(outcome).toBe('unfinished')
     expect(report?.left[reason as typeof FILE]).toMatchObject({ count: 1 })
     expect(record()).toMatchObject({ complete: false })
-    expect(await stage.byHand(source, restoreByHand)).toMatchObject({ outcome: 'restored' })
+    expect(await stage.byHand(source, restoreNodeDirectory)).toMatchObject({ outcome: 'restored' })
   })
 })

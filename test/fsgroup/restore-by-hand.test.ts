@@ -1,5 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { applyByHand, refuseRestore, restoreByHand } from '../../src/fsgroup/volume-by-hand.ts'
+import {
+  applyGroupToNodeDirectory,
+  refuseNodeDirectoryRestore,
+  restoreNodeDirectory,
+} from '../../src/fsgroup/volume-by-hand.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree, modes } from '../helpers/tree.ts'
 
@@ -15,7 +19,7 @@ const FS_GROUP = { groupId: 2000, access: 'keep', changePolicy: 'OnRootMismatch'
 describe('a manual apply', () => {
   it('returns its report, and nothing if the root has the group already', async () => {
     const { stage, source } = arrange()
-    const apply = () => stage.byHand(source, (session, opened) => applyByHand(session, opened, FS_GROUP))
+    const apply = () => stage.byHand(source, (session, opened) => applyGroupToNodeDirectory(session, opened, FS_GROUP))
     expect(await apply()).toMatchObject({ visited: 4, changed: 4 })
     expect(groups(listTree(stage.fs, source))).toEqual({ '.': 2000, test: 2000, sub: 2000, 'sub/deep': 2000 })
     expect(await apply()).toBeUndefined()
@@ -24,7 +28,7 @@ describe('a manual apply', () => {
   it('is refused while a pod uses the volume with another group', async () => {
     const { stage, source } = arrange()
     await stage.mount('a', { source, ownership: 'walk', 'kubernetes.io/fsGroup': '3000' })
-    const apply = stage.byHand(source, (session, opened) => applyByHand(session, opened, FS_GROUP))
+    const apply = stage.byHand(source, (session, opened) => applyGroupToNodeDirectory(session, opened, FS_GROUP))
     await expect(apply).rejects.toThrow(/belongs to group 3000 .* so group 2000 cannot have it/)
     expect(groups(listTree(stage.fs, source)).test).toBe(3000)
   })
@@ -33,28 +37,31 @@ describe('a manual apply', () => {
 describe('a manual restore', () => {
   it('reports that nothing is recorded, and creates no files', async () => {
     const { stage, source } = arrange()
-    expect(await stage.byHand(source, restoreByHand)).toEqual({ outcome: 'nothing recorded', report: undefined })
+    expect(await stage.byHand(source, restoreNodeDirectory)).toEqual({ outcome: 'nothing recorded', report: undefined })
     expect(stage.fs.existsSync(`${stage.config.stateDir}/ownership`)).toBe(false)
   })
 
   it('restores every inode and returns its report', async () => {
     const { stage, source } = arrange()
     const before = listTree(stage.fs, source)
-    await stage.byHand(source, (session, opened) => applyByHand(session, opened, FS_GROUP))
-    expect(await stage.byHand(source, restoreByHand)).toMatchObject({ outcome: 'restored', report: { changed: 4 } })
+    await stage.byHand(source, (session, opened) => applyGroupToNodeDirectory(session, opened, FS_GROUP))
+    expect(await stage.byHand(source, restoreNodeDirectory)).toMatchObject({
+      outcome: 'restored',
+      report: { changed: 4 },
+    })
     const after = listTree(stage.fs, source)
     expect([groups(after), modes(after)]).toEqual([groups(before), modes(before)])
-    expect(await stage.byHand(source, restoreByHand)).toMatchObject({ outcome: 'nothing recorded' })
+    expect(await stage.byHand(source, restoreNodeDirectory)).toMatchObject({ outcome: 'nothing recorded' })
   })
 
   it("skips users' changes, unless it is forced", async () => {
     const { stage, source } = arrange()
-    await stage.byHand(source, (session, opened) => applyByHand(session, opened, FS_GROUP))
+    await stage.byHand(source, (session, opened) => applyGroupToNodeDirectory(session, opened, FS_GROUP))
     stage.fs.chmodSync(`${source}/test`, 0o604)
-    const { report } = await stage.byHand(source, restoreByHand)
+    const { report } = await stage.byHand(source, restoreNodeDirectory)
     expect(report?.left['changed since by its user']).toMatchObject({ count: 1 })
     expect(listTree(stage.fs, source).test).toMatchObject({ mode: '0604', gid: 2000 })
-    const forced = await stage.byHand(source, (session, opened) => restoreByHand(session, opened, true))
+    const forced = await stage.byHand(source, (session, opened) => restoreNodeDirectory(session, opened, true))
     expect(forced.outcome).toBe('restored')
     expect(listTree(stage.fs, source).test).toMatchObject({ mode: '0640', gid: 7 })
   })
@@ -62,8 +69,10 @@ describe('a manual restore', () => {
   it('is refused while a pod uses the group on disk', async () => {
     const { stage, source } = arrange()
     await stage.mount('a', { source, ownership: 'walk', 'kubernetes.io/fsGroup': '2000' })
-    await expect(stage.byHand(source, restoreByHand)).rejects.toThrow(/with group 2000 on disk.*delete that pod first/)
-    const look = stage.byHand(source, async (session, opened) => refuseRestore(session, opened))
+    await expect(stage.byHand(source, restoreNodeDirectory)).rejects.toThrow(
+      /with group 2000 on disk.*delete that pod first/,
+    )
+    const look = stage.byHand(source, async (session, opened) => refuseNodeDirectoryRestore(session, opened))
     await expect(look).rejects.toThrow(/delete that pod first/)
     expect(groups(listTree(stage.fs, source)).test).toBe(2000)
   })

@@ -4,9 +4,9 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { runGarbageCollection } from '../../src/cli/commands/gc.ts'
 import { readSelectedStatus } from '../../src/cli/commands/status.ts'
 import { checkRootSetGidBits } from '../../src/cli/doctor/records.ts'
-import { attachClones } from '../../src/container/attach-clones.ts'
+import { attachContainerClones } from '../../src/container/attach-clones.ts'
 import type { CloneRequest } from '../../src/container/clone-request.ts'
-import { releaseClones } from '../../src/container/container-task.ts'
+import { releaseContainerClones } from '../../src/container/container-task.ts'
 import { listReadableMountRecords } from '../../src/state/mount-record.ts'
 import { listRootSetGidVolumes } from '../../src/state/volume-record.ts'
 import { UID } from '../container/node.ts'
@@ -29,7 +29,7 @@ describe.skipIf(!isRoot)(`the group of new files in a volume${title}`, () => {
     stage.allow({ setGid: 'root' })
   })
   afterEach(async () => {
-    for (const container of clones) await releaseClones(stage.session(), container, 'gone')
+    for (const container of clones) await releaseContainerClones(stage.session(), container, 'gone')
     clones.clear()
     const stagingMount = `${stage.config.stateDir}/nri/mounts`
     if (fs.existsSync(stagingMount)) execFileSync('umount', [stagingMount])
@@ -60,7 +60,7 @@ describe.skipIf(!isRoot)(`the group of new files in a volume${title}`, () => {
       ...over,
     }
     clones.add(container)
-    const { mounts } = await attachClones(stage.session(), {
+    const { mounts } = await attachContainerClones(stage.session(), {
       container,
       containerName: 'app',
       sandbox: '5a',
@@ -136,7 +136,7 @@ describe.skipIf(!isRoot)(`the group of new files in a volume${title}`, () => {
       try {
         expect(create(await clone({ source: part, setGid: 'emptyDir' }))).toBe(groups)
       } finally {
-        await releaseClones(stage.session(), 'c1', 'gone')
+        await releaseContainerClones(stage.session(), 'c1', 'gone')
         execFileSync('umount', [part])
       }
       return
@@ -162,12 +162,12 @@ describe.skipIf(!isRoot)(`the group of new files in a volume${title}`, () => {
     expect(bit()).toBe(true)
     await stage.unmount('b')
     expect(bit()).toBe(true)
-    await releaseClones(stage.session(), 'c1', 'gone')
+    await releaseContainerClones(stage.session(), 'c1', 'gone')
     expect((fs.statSync(source).mode & 0o7777).toString(8)).toBe('1770')
     expect(listRootSetGidVolumes(stage)).toEqual([])
     await clone({ setGid: 'requested' }, 'c2')
     await mountFor('a')
-    await releaseClones(stage.session(), 'c2', 'gone')
+    await releaseContainerClones(stage.session(), 'c2', 'gone')
     expect(bit()).toBe(true)
     await stage.unmount('a')
     expect([bit(), listRootSetGidVolumes(stage)]).toEqual([false, []])

@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { attachClones } from '../../src/container/attach-clones.ts'
+import { attachContainerClones } from '../../src/container/attach-clones.ts'
 import type { CloneRequest } from '../../src/container/clone-request.ts'
-import { releaseClones } from '../../src/container/container-task.ts'
+import { releaseContainerClones } from '../../src/container/container-task.ts'
 import { ACCESS_ACL_ATTRIBUTE } from '../../src/ownership/inode/attributes.ts'
 import { listReadableMountRecords } from '../../src/state/mount-record.ts'
 import { CONTAINER, UID } from '../container/node.ts'
@@ -65,7 +65,7 @@ describe.skipIf(!isRoot)(`a volume whose group on disk is a group of the system$
       isOwn: false,
       ...over,
     }
-    await attachClones(stage.session(), {
+    await attachContainerClones(stage.session(), {
       container: CONTAINER,
       containerName: 'app',
       sandbox: '5a',
@@ -75,7 +75,7 @@ describe.skipIf(!isRoot)(`a volume whose group on disk is a group of the system$
       clones: [order],
       isOptional: false,
     })
-    await releaseClones(stage.session(), CONTAINER, 'gone')
+    await releaseContainerClones(stage.session(), CONTAINER, 'gone')
     const stagingMount = `${stage.config.stateDir}/nri/mounts`
     if (fs.existsSync(stagingMount)) execFileSync('umount', [stagingMount])
   }

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import { applyByHand, restoreByHand } from '../../src/fsgroup/volume-by-hand.ts'
-import { walkForCaller } from '../../src/fsgroup/walk-volume.ts'
+import { applyGroupToNodeDirectory, restoreNodeDirectory } from '../../src/fsgroup/volume-by-hand.ts'
+import { walkVolumeForCaller } from '../../src/fsgroup/walk-volume.ts'
 import type { WorkerCall, WorkerCallEnd, WorkerReport } from '../../src/kernel/worker-process.ts'
 import { volumeRecords } from '../../src/state/volume-record.ts'
 import { runIsolatedWorkRequest } from '../../src/worker/serve.ts'
@@ -31,8 +31,8 @@ function served(run: (call: WorkerCall) => Promise<WorkerCallEnd>): void {
   stage.host = { ...host, mounts: { ...host.mounts, table }, callWorker }
 }
 
-const apply = () => stage.byHand(source, (session, opened) => applyByHand(session, opened, FS_GROUP))
-const restore = () => stage.byHand(source, (session, opened) => restoreByHand(session, opened))
+const apply = () => stage.byHand(source, (session, opened) => applyGroupToNodeDirectory(session, opened, FS_GROUP))
+const restore = () => stage.byHand(source, (session, opened) => restoreNodeDirectory(session, opened))
 const groupsIn = () => Object.values(groups(listTree(stage.fs, source))).sort()
 const volume = () => stage.byHand(source, async (_, opened) => opened.volume)
 const says =
@@ -48,7 +48,7 @@ describe('a volume of a server or a daemon', () => {
     served(async ({ handle, task, lock, onReport }) => {
       seen.push(stage.host.isLocked(lock?.replace('walker.lock', 'lock') ?? ''))
       const write = (line: string) => onReport(JSON.parse(line))
-      await runIsolatedWorkRequest(stage.host, handle, task, write, async () => walkForCaller)
+      await runIsolatedWorkRequest(stage.host, handle, task, write, async () => walkVolumeForCaller)
       return ENDED
     })
     expect(await apply()).toMatchObject({ visited: 4, changed: 4 })
@@ -105,7 +105,7 @@ describe('a volume of a server or a daemon', () => {
       ),
     )
     const work = stage.byHand(source, (session, opened) =>
-      applyByHand({ ...session, progress: ({ visited }) => told.push(visited) }, opened, FS_GROUP),
+      applyGroupToNodeDirectory({ ...session, progress: ({ visited }) => told.push(visited) }, opened, FS_GROUP),
     )
     await expect(work).rejects.toThrow('over')
     expect(told).toEqual([1, 5])

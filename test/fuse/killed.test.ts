@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import * as fs from 'node:fs'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { DEFAULT_CONFIG, type NodeConfig } from '../../src/config/defaults.ts'
-import { readRequest } from '../../src/config/request.ts'
+import { parseFlexVolumeRequest } from '../../src/config/request.ts'
 import { ISOLATED_WORKER_VERB } from '../../src/kernel/worker-process.ts'
 import { volumeKindLookup } from '../../src/volume/index.ts'
 import { cannotServe, FuseNode, killDaemon, until } from '../helpers/fuse-node.ts'
@@ -30,7 +30,7 @@ describe.skipIf(cannot !== '')(addSkipReason('a FUSE volume whose call was kille
   /** SIGKILL in place of the `when`-th such system call of a mount. @returns whether it got there */
   async function isKilledAt(name: string, when: number, asked: Record<string, string>): Promise<boolean> {
     const config: NodeConfig = { ...DEFAULT_CONFIG, ...JSON.parse(fs.readFileSync(node.config, 'utf8')) }
-    const about = readRequest(node.podDirectory('one'), JSON.stringify(asked), config, volumeKindLookup)
+    const about = parseFlexVolumeRequest(node.podDirectory('one'), JSON.stringify(asked), config, volumeKindLookup)
     // The process that mounts for the call, and not its children: the daemon has to go on without strace.
     const inject = ['-e', `trace=${name}`, '-e', `inject=${name}:signal=KILL:when=${when}`]
     const strace = ['strace', '-qq', ...inject, '-o', '/dev/null', BINARY, ISOLATED_WORKER_VERB]

@@ -4,16 +4,16 @@ import { tmpdir } from 'node:os'
 import { dirname } from 'node:path'
 import { describe } from 'vitest'
 import { DEFAULT_CONFIG, type NodeConfig } from '../../src/config/defaults.ts'
-import { readRequest } from '../../src/config/request.ts'
-import type { Rule } from '../../src/config/rule.ts'
-import { openByHand, type VolumeByHand } from '../../src/fsgroup/volume-by-hand.ts'
+import { parseFlexVolumeRequest } from '../../src/config/request.ts'
+import type { AllowRule } from '../../src/config/rule.ts'
+import { type NodeDirectoryVolume, openNodeDirectoryVolume } from '../../src/fsgroup/volume-by-hand.ts'
 import type { Host } from '../../src/kernel/host.ts'
 import { linuxHost } from '../../src/kernel/linux/index.ts'
 import { type MountRow, readMountLayers } from '../../src/kernel/mount-table/mountinfo.ts'
-import { mount } from '../../src/mount/mount.ts'
-import { unmount } from '../../src/mount/unmount.ts'
+import { mountPodVolume } from '../../src/mount/mount.ts'
+import { unmountPodVolume } from '../../src/mount/unmount.ts'
 import { healMounts } from '../../src/repair/heal.ts'
-import type { Finding } from '../../src/repair/state.ts'
+import type { MountFinding } from '../../src/repair/state.ts'
 import type { Session } from '../../src/state/session.ts'
 import { volumeKindLookup } from '../../src/volume/index.ts'
 import { memoryHost } from '../memory-host/index.ts'
@@ -38,12 +38,12 @@ export interface Stage {
   mount(pod: string, options: Record<string, string>): Promise<void>
   /** @returns the message of a success */
   unmount(pod: string): Promise<string | undefined>
-  heal(isDry?: boolean): Promise<Finding[]>
+  heal(isDry?: boolean): Promise<MountFinding[]>
   /** As an operator's verb works on a directory. */
-  byHand<T>(directory: string, work: (session: Session, opened: VolumeByHand) => Promise<T>): Promise<T>
+  byHand<T>(directory: string, work: (session: Session, opened: NodeDirectoryVolume) => Promise<T>): Promise<T>
   session(): Session
   /** Has the node's one rule say this besides what it says. */
-  allow(rule: Rule): void
+  allow(rule: AllowRule): void
   layers(pod: string): MountRow[]
   /** What the pod's directory shows. */
   shown(pod: string): Record<string, Listed>
@@ -79,17 +79,17 @@ function stageOn(host: Host, over: typeof fs, top: string, world: MemoryWorld | 
       pods.add(pod)
       // A subPath may have left a file there.
       if (!over.existsSync(directory)) over.mkdirSync(directory, { recursive: true })
-      const request = readRequest(directory, JSON.stringify(options), stage.config, volumeKindLookup)
-      await mount(session(stage), request)
+      const request = parseFlexVolumeRequest(directory, JSON.stringify(options), stage.config, volumeKindLookup)
+      await mountPodVolume(session(stage), request)
     },
 
-    unmount: (pod) => unmount(session(stage), stage.podDirectory(pod)),
+    unmount: (pod) => unmountPodVolume(session(stage), stage.podDirectory(pod)),
     session: () => session(stage),
     allow(rule) {
       stage.config = { ...stage.config, allow: [{ ...stage.config.allow[0], ...rule }] }
     },
     async byHand(directory, work) {
-      const opened = await openByHand(session(stage), directory, { set: 0, clear: 0 })
+      const opened = await openNodeDirectoryVolume(session(stage), directory, { set: 0, clear: 0 })
       try {
         return await work(session(stage), opened)
       } finally {

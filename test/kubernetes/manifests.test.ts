@@ -6,7 +6,7 @@ import about from '../../package.json' with { type: 'json' }
 import { parseCommand } from '../../src/cli/commands/arguments.ts'
 import type { CommandOfVerb } from '../../src/cli/commands/index.ts'
 import { parseConfig } from '../../src/config/config.ts'
-import { readRequest } from '../../src/config/request.ts'
+import { parseFlexVolumeRequest } from '../../src/config/request.ts'
 import { volumeKindLookup } from '../../src/volume/index.ts'
 import { kubeletOptions, type Volume } from '../docs/example.ts'
 import { skipIfUnavailable } from '../helpers/unavailable.ts'
@@ -363,7 +363,7 @@ describe('the examples', () => {
       )
       expect(volumes.length).toBeGreaterThan(0)
       for (const { pod, volume } of volumes)
-        readRequest(
+        parseFlexVolumeRequest(
           '/pods/p/volumes/modekeep~fs/v',
           JSON.stringify(kubeletOptions(pod, volume, {})),
           config,

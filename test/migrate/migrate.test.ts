@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { parseAllDocuments } from 'yaml'
-import { decideRequest } from '../../src/config/allow.ts'
+import { checkRequestAgainstRules } from '../../src/config/allow.ts'
 import { parseConfig } from '../../src/config/config.ts'
 import { DEFAULT_CONFIG } from '../../src/config/defaults.ts'
-import { readRequest } from '../../src/config/request.ts'
+import { parseFlexVolumeRequest } from '../../src/config/request.ts'
 import { SUPPORTED_DRIVERS, UNSUPPORTED_DRIVERS } from '../../src/migrate/drivers.ts'
 import { migrateManifest } from '../../src/migrate/migrate.ts'
 import { findVolumeKind, volumeKindLookup } from '../../src/volume/index.ts'
@@ -223,14 +223,14 @@ describe('rewritten manifests', () => {
     expect(faults).toEqual([])
     const volume: Volume = { name: 'data', ...parseAllDocuments(done.text)[0]?.toJS().spec }
     const pod = { metadata: { name: 'pod' }, spec: { securityContext: { fsGroup: 2000 }, volumes: [volume] } }
-    const request = readRequest(
+    const request = parseFlexVolumeRequest(
       '/pod',
       JSON.stringify(kubeletOptions(pod, volume, {})),
       DEFAULT_CONFIG,
       volumeKindLookup,
     )
     const kind = findVolumeKind(request.fsType)
-    const verdict = decideRequest(config.allow, request, {
+    const verdict = checkRequestAgainstRules(config.allow, request, {
       walksServer: kind?.isRemote === true && kind.walk === true,
       hasNoSource: kind?.hasNoSource === true,
       naming: (option) => findRequiredOptionNaming(kind?.optionRules() ?? new Map(), option),

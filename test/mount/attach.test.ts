@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { Handle, Host } from '../../src/kernel/host.ts'
 import { type MountPoint, openMountPoint } from '../../src/kernel/mount-table/mount-point.ts'
 import { readMountLayers } from '../../src/kernel/mount-table/mountinfo.ts'
-import { attachAt, detachAll, replaceAt } from '../../src/mount/attach.ts'
+import { attachTreeAtPoint, detachAllMounts, replaceMounts } from '../../src/mount/attach.ts'
 import { memoryHost } from '../memory-host/index.ts'
 import { MemoryWorld } from '../memory-host/world.ts'
 
@@ -14,7 +14,7 @@ function arrange(...mounted: string[]) {
   for (const path of [PLACE, '/srv/a', '/srv/b', '/srv/c']) world.fs.mkdirSync(path, { recursive: true })
   const host = memoryHost(world)
   const point = openMountPoint(host, PLACE) as MountPoint
-  for (const source of mounted) attachAt(host, point, clone(host, source))
+  for (const source of mounted) attachTreeAtPoint(host, point, clone(host, source))
   world.actions.length = 0
   return { world, host, point }
 }
@@ -33,17 +33,17 @@ function withoutBeneath(host: Host): Host {
 describe('a replacement', () => {
   it('attaches the new mount beneath, then detaches the old one', () => {
     const { world, host, point } = arrange('/srv/a')
-    replaceAt(host, point, clone(host, '/srv/b'), '/srv/b')
+    replaceMounts(host, point, clone(host, '/srv/b'), '/srv/b')
     expect(shown(host)).toEqual(['/srv/b'])
     expect(world.actions.filter((action) => action !== 'clone-tree')).toEqual(['attach-beneath', 'detach'])
   })
 
   it('detaches layers that show the same directory or the new one', () => {
     const { host, point } = arrange('/srv/a', '/srv/a', '/srv/a')
-    replaceAt(host, point, clone(host, '/srv/b'), '/srv/b')
+    replaceMounts(host, point, clone(host, '/srv/b'), '/srv/b')
     expect(shown(host)).toEqual(['/srv/b'])
     const next = arrange('/srv/b', '/srv/a')
-    replaceAt(next.host, next.point, clone(next.host, '/srv/b'), '/srv/b')
+    replaceMounts(next.host, next.point, clone(next.host, '/srv/b'), '/srv/b')
     expect(shown(next.host)).toEqual(['/srv/b'])
   })
 
@@ -54,20 +54,20 @@ describe('a replacement', () => {
       reads++
       return host.mounts.table()
     }
-    replaceAt({ ...host, mounts: { ...host.mounts, table } }, point, clone(host, '/srv/b'), '/srv/b')
+    replaceMounts({ ...host, mounts: { ...host.mounts, table } }, point, clone(host, '/srv/b'), '/srv/b')
     expect(shown(host)).toEqual(['/srv/b'])
     expect(reads).toBe(2)
   })
 
   it('keeps a layer of another directory hidden, which users never saw', () => {
     const { host, point } = arrange('/srv/c', '/srv/a')
-    replaceAt(host, point, clone(host, '/srv/b'), '/srv/b')
+    replaceMounts(host, point, clone(host, '/srv/b'), '/srv/b')
     expect(shown(host)).toEqual(['/srv/c', '/srv/b'])
   })
 
   it('has a gap on an older kernel, and the same result', () => {
     const { world, host, point } = arrange('/srv/a')
-    replaceAt(withoutBeneath(host), point, clone(host, '/srv/b'), '/srv/b')
+    replaceMounts(withoutBeneath(host), point, clone(host, '/srv/b'), '/srv/b')
     expect(shown(host)).toEqual(['/srv/b'])
     expect(world.actions.indexOf('detach')).toBeLessThan(world.actions.indexOf('attach'))
   })
@@ -86,7 +86,7 @@ describe('a replacement', () => {
         },
       },
     }
-    expect(() => replaceAt(failing, point, tree, '/srv/b')).toThrow('no room')
+    expect(() => replaceMounts(failing, point, tree, '/srv/b')).toThrow('no room')
     expect(shown(host)).toEqual(['/srv/a'])
   })
 
@@ -103,16 +103,16 @@ describe('a replacement', () => {
         },
       },
     }
-    expect(() => replaceAt(failing, point, clone(host, '/srv/b'), '/srv/b')).toThrow(spent)
+    expect(() => replaceMounts(failing, point, clone(host, '/srv/b'), '/srv/b')).toThrow(spent)
     expect(shown(host)).toEqual(['/srv/a'])
   })
 })
 
-describe('detachAll', () => {
+describe('detachAllMounts', () => {
   it('removes every layer, and succeeds again without layers', () => {
     const { host, point } = arrange('/srv/a', '/srv/b')
-    detachAll(host, point)
+    detachAllMounts(host, point)
     expect(shown(host)).toEqual([])
-    expect(() => detachAll(host, point)).not.toThrow()
+    expect(() => detachAllMounts(host, point)).not.toThrow()
   })
 })

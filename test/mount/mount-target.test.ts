@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { type MountPoint, openMountPoint } from '../../src/kernel/mount-table/mount-point.ts'
-import { setTarget } from '../../src/mount/attach.ts'
+import { createEmptyMountPoint } from '../../src/mount/attach.ts'
 import { memoryHost } from '../memory-host/index.ts'
 import { MemoryWorld } from '../memory-host/world.ts'
 
@@ -27,7 +27,7 @@ describe('the mount point of a volume', () => {
     ['missing', 'directory'],
   ] as const)('is changed from a %s to an empty %s', (kind, wanted) => {
     const { host, fs, point } = arrange(kind)
-    setTarget(host, point, wanted)
+    createEmptyMountPoint(host, point, wanted)
     const stat = fs.lstatSync(PLACE)
     expect(wanted === 'file' ? stat.isFile() && stat.size === 0 : stat.isDirectory()).toBe(true)
   })
@@ -35,7 +35,7 @@ describe('the mount point of a volume', () => {
   it.each(['directory', 'file'] as const)('is unchanged if it is a %s already', (kind) => {
     const { world, host, point } = arrange(kind)
     world.actions.length = 0
-    setTarget(host, point, kind)
+    createEmptyMountPoint(host, point, kind)
     expect(world.actions).toEqual([])
   })
 
@@ -46,7 +46,7 @@ describe('the mount point of a volume', () => {
     ['link', 'directory', /is a link or a file: remove it/],
   ] as const)('is refused and kept if it is a %s', (kind, wanted, message) => {
     const { host, fs, point } = arrange(kind)
-    expect(() => setTarget(host, point, wanted)).toThrow(message)
+    expect(() => createEmptyMountPoint(host, point, wanted)).toThrow(message)
     if (kind === 'full directory') expect(fs.readdirSync(PLACE)).toEqual(['kept'])
     if (kind === 'full file') expect(fs.readFileSync(PLACE, 'utf8')).toBe('kept')
     if (kind === 'link') expect(fs.readlinkSync(PLACE)).toBe('/etc')
@@ -63,7 +63,7 @@ describe('the mount point of a volume', () => {
         },
       },
     }
-    expect(() => setTarget(failing, point, 'file')).toThrow('no room')
+    expect(() => createEmptyMountPoint(failing, point, 'file')).toThrow('no room')
     expect(fs.lstatSync(PLACE).isDirectory()).toBe(true)
   })
 })

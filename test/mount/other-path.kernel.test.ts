@@ -3,11 +3,11 @@ import * as fs from 'node:fs'
 import { resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { DEFAULT_CONFIG } from '../../src/config/defaults.ts'
-import { readRequest } from '../../src/config/request.ts'
-import type { Rule } from '../../src/config/rule.ts'
+import { parseFlexVolumeRequest } from '../../src/config/request.ts'
+import type { AllowRule } from '../../src/config/rule.ts'
 import { linuxHost } from '../../src/kernel/linux/index.ts'
-import { mount } from '../../src/mount/mount.ts'
-import { unmount } from '../../src/mount/unmount.ts'
+import { mountPodVolume } from '../../src/mount/mount.ts'
+import { unmountPodVolume } from '../../src/mount/unmount.ts'
 import { mountRecords } from '../../src/state/mount-record.ts'
 import type { Session } from '../../src/state/session.ts'
 import { volumeKindLookup } from '../../src/volume/index.ts'
@@ -19,7 +19,7 @@ const TEAM = { 'kubernetes.io/pod.namespace': 'team' }
 const READ_ONLY = { 'kubernetes.io/readwrite': 'ro' }
 
 /** A node whose first rule permits all of `data`, where an administrator has bound directories of `srv`. */
-function nodeWithRules(...rules: ((top: string) => Rule)[]) {
+function nodeWithRules(...rules: ((top: string) => AllowRule)[]) {
   const top = scratch()
   const make = (path: string) => {
     fs.mkdirSync(`${top}/${path}`, { recursive: true })
@@ -46,16 +46,16 @@ function nodeWithRules(...rules: ((top: string) => Rule)[]) {
     directory,
     async mount(source: string, more: Record<string, string> = {}, target = directory) {
       const options = JSON.stringify({ source: `${top}/${source}`, ...SHOP, ...more })
-      await mount(session, readRequest(target, options, session.config, volumeKindLookup))
+      await mountPodVolume(session, parseFlexVolumeRequest(target, options, session.config, volumeKindLookup))
     },
-    unmount: () => unmount(session, directory),
+    unmount: () => unmountPodVolume(session, directory),
   }
 }
 
 const NAMED = 'which a rule of "allow" names'
 const strictFor =
-  (more: Rule, path = 'srv/strict/*') =>
-  (top: string): Rule => ({ sources: [`${top}/${path}`], ...more })
+  (more: AllowRule, path = 'srv/strict/*') =>
+  (top: string): AllowRule => ({ sources: [`${top}/${path}`], ...more })
 
 describe.skipIf(why !== '')(`a source that a rule names by another path${why}`, () => {
   it.each([
@@ -76,7 +76,7 @@ describe.skipIf(why !== '')(`a source that a rule names by another path${why}`, 
     await node.mount('data/x', READ_ONLY)
   })
 
-  it.each<[string, Rule, Record<string, string>]>([
+  it.each<[string, AllowRule, Record<string, string>]>([
     ['fsTypes', { fsTypes: ['ext4'] }, {}],
     ['ownership', { ownership: ['none'] }, { ownership: 'walk', 'kubernetes.io/fsGroup': '2000' }],
     ['mountOptions', { mountOptions: ['nodev'] }, { mountOptions: 'noatime' }],

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import type { MountRequest } from '../../src/config/mount-request.ts'
-import type { KindFacts } from '../../src/fsgroup/group-plan.ts'
+import type { VolumeKindFacts } from '../../src/fsgroup/group-plan.ts'
 import { isKubeletVolume } from '../../src/kernel/mount-table/kubelet-volume.ts'
 import type { TopmostMount } from '../../src/kernel/mount-table/mount-point.ts'
-import type { MountView } from '../../src/mount/observe.ts'
-import { planMount, type Step } from '../../src/mount/plan.ts'
+import type { MountPlanInput } from '../../src/mount/observe.ts'
+import { type MountStep, planMount } from '../../src/mount/plan.ts'
 import { type AppliedGroup, createMountRecord, type MountRecord } from '../../src/state/mount-record.ts'
 import { BIND_REQUEST, FS_GROUP, NO_FS_GROUP, MOUNTED as RECORDED } from '../helpers/mount-records.ts'
 import { rendered } from '../helpers/rendered.ts'
@@ -26,7 +26,7 @@ function ready(request: MountRequest, over: Partial<MountRecord> = {}): MountRec
   return { ...createMountRecord(request, BOOT, source), given, mounted: RECORDED, ...over }
 }
 
-function view(over: Partial<MountView> = {}): MountView {
+function view(over: Partial<MountPlanInput> = {}): MountPlanInput {
   return {
     mounted: undefined,
     mountId: typeof over.mounted === 'object' ? over.mounted.mountId : undefined,
@@ -41,7 +41,7 @@ function view(over: Partial<MountView> = {}): MountView {
 }
 
 /** As the kinds of src/volume say. */
-const kindOf = (fsType: string): KindFacts => ({
+const kindOf = (fsType: string): VolumeKindFacts => ({
   persistent: fsType !== 'tmpfs',
   walk: true,
 })
@@ -55,7 +55,7 @@ const ELSE = 'something else is mounted'
 
 describe('a mount call', () => {
   const otherInode = { ...MOUNTED, inode: 9n }
-  const cases: [string, MountRequest, Partial<MountView>, string, string, string[]][] = [
+  const cases: [string, MountRequest, Partial<MountPlanInput>, string, string, string[]][] = [
     ['on an empty directory', bind, {}, 'fresh', NOTHING, FRESH],
     ['repeated', bind, { mounted: MOUNTED, record: ready(bind) }, 'ready', 'the mount is there and as asked for', []],
     ['with only the record left', bind, { record: ready(bind) }, 'fresh', NOTHING, FRESH],
@@ -167,7 +167,7 @@ describe('a mount call', () => {
     expect(written).toEqual([{ mountId: RECORDED.mountId, staging: 'old' }])
   })
 
-  it.each<[string, Partial<MountView>]>([
+  it.each<[string, Partial<MountPlanInput>]>([
     ['not recorded', { mounted: MOUNTED }],
     ['unresponsive', { mounted: 'broken' }],
     ['recorded for another mount', { mounted: { ...MOUNTED, mountId: 78n }, record: ready(bind) }],
@@ -246,7 +246,7 @@ describe('a mount call for a tmpfs', () => {
     expect(plan.steps.map((step) => step.do)).toEqual(REPLACE)
   })
 
-  it.each<[string, Partial<MountView>]>([
+  it.each<[string, Partial<MountPlanInput>]>([
     ['no record', {}],
     ['the record of a crashed call', { record: ready(tmpfs, { mounted: undefined }) }],
     ['the record of another mount', { record: ready(tmpfs, { mounted: { ...RECORDED, mountId: '78' } }) }],
@@ -262,7 +262,7 @@ describe('a mount call for a tmpfs', () => {
     })
   })
 
-  it.each<[string, Partial<MountView>]>([
+  it.each<[string, Partial<MountPlanInput>]>([
     ['no record', {}],
     ['its record', { record: ready(tmpfs) }],
   ])('replaces an unresponsive mount with %s, as its files are unreadable', (_what, over) => {
@@ -271,7 +271,7 @@ describe('a mount call for a tmpfs', () => {
     expect(plan.steps.map((step) => step.do)).toEqual(REPLACE)
   })
 
-  it.each<[string, Partial<MountView>]>([
+  it.each<[string, Partial<MountPlanInput>]>([
     ['not recorded', { mounted: MOUNTED }],
     ['unresponsive', { mounted: 'broken' }],
   ])('is refused for its directory first if what is %s is in no FlexVolume directory', (_what, over) => {
@@ -294,7 +294,7 @@ describe('a mount call for a tmpfs', () => {
 describe('the ownership step of a plan', () => {
   const OWN_VOLUME = ['record', 'make-tree', 'set-flags', 'own-volume', 'record-ready', 'attach']
   const OWN_ROOT = ['record', 'make-tree', 'set-flags', 'own-root', 'record-ready', 'attach']
-  it.each<[string, MountRequest, string[], Step | undefined]>([
+  it.each<[string, MountRequest, string[], MountStep | undefined]>([
     ['no ownership', bind, FRESH, undefined],
     ['walk and no fsGroup', { ...walk, fsGroup: NO_FS_GROUP }, FRESH, undefined],
     ['walk and readOnly', { ...walk, readOnly: true }, FRESH, undefined],
@@ -418,7 +418,7 @@ describe('a mount with a daemon', () => {
     const daemon = (staging: string, pid: number) => ({ staging, processes: [{ pid, start: '100' }] })
     const daemons = [daemon('8-b', 8), daemon('9-a', 9)]
     const record = { ...served, replacedDaemons: ['8-b'], daemons: [daemon('7-c', 7), ...daemons] }
-    const daemonsOf = (at: Partial<MountView>) =>
+    const daemonsOf = (at: Partial<MountPlanInput>) =>
       planMount({ ...bind, mountOptions: ['noexec'] }, view(at), kindOf).steps.flatMap((step) =>
         step.do === 'record-ready' ? [step.record.daemons] : [],
       )

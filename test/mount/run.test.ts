@@ -3,9 +3,9 @@ import type { MountRequest } from '../../src/config/mount-request.ts'
 import { SystemError } from '../../src/kernel/host.ts'
 import { type MountPoint, openMountPoint } from '../../src/kernel/mount-table/mount-point.ts'
 import { readMountLayers } from '../../src/kernel/mount-table/mountinfo.ts'
-import { attachAt } from '../../src/mount/attach.ts'
-import type { Step } from '../../src/mount/plan.ts'
-import { runPlan } from '../../src/mount/run.ts'
+import { attachTreeAtPoint } from '../../src/mount/attach.ts'
+import type { MountStep } from '../../src/mount/plan.ts'
+import { runMountPlan } from '../../src/mount/run.ts'
 import { type MountRecord, mountRecords } from '../../src/state/mount-record.ts'
 import { createDetachedTree } from '../../src/volume/detached-tree.ts'
 import { tmpfsKind } from '../../src/volume/tmpfs.ts'
@@ -18,13 +18,13 @@ const PLACE = '/node/pods/p/volumes/modekeep~fs/v'
 const request: MountRequest = { ...BIND_REQUEST, directory: PLACE, fsType: 'tmpfs', source: { type: 'none' } }
 const begun: MountRecord = { ...READY, directory: PLACE, volume: undefined, source: undefined, mounted: undefined }
 
-const RECORD: Step = { do: 'record', record: begun, undo: { restore: undefined } }
-const MAKE: Step = { do: 'make-tree', group: undefined, undo: 'close-tree' }
-const FLAGS: Step = { do: 'set-flags', set: 6, clear: 0 }
-const READY_NOW: Step = { do: 'record-ready', record: begun, undo: { restore: undefined } }
-const DETACH: Step = { do: 'detach-all', undo: 'old-mount' }
-const FILE: Step = { do: 'set-target', type: 'file', undo: 'directory-target' }
-const ATTACH: Step = { do: 'attach', undo: 'detach' }
+const RECORD: MountStep = { do: 'record', record: begun, undo: { restore: undefined } }
+const MAKE: MountStep = { do: 'make-tree', group: undefined, undo: 'close-tree' }
+const FLAGS: MountStep = { do: 'set-flags', set: 6, clear: 0 }
+const READY_NOW: MountStep = { do: 'record-ready', record: begun, undo: { restore: undefined } }
+const DETACH: MountStep = { do: 'detach-all', undo: 'old-mount' }
+const FILE: MountStep = { do: 'set-target', type: 'file', undo: 'directory-target' }
+const ATTACH: MountStep = { do: 'attach', undo: 'detach' }
 const FRESH = [RECORD, MAKE, FLAGS, READY_NOW, ATTACH]
 const ANEW = [RECORD, MAKE, FLAGS, READY_NOW, DETACH, ATTACH]
 /** Fails: flags are set while a mount is detached. */
@@ -40,9 +40,9 @@ beforeEach(() => {
   point = openMountPoint(stage.host, PLACE) ?? expect.unreachable()
 })
 
-const run = (steps: readonly Step[]) => {
+const run = (steps: readonly MountStep[]) => {
   const session = stage.session()
-  return runPlan(session, point, createDetachedTree(session, tmpfsKind, request, undefined), steps)
+  return runMountPlan(session, point, createDetachedTree(session, tmpfsKind, request, undefined), steps)
 }
 const record = () => mountRecords.read(stage, PLACE)
 const shown = () => readMountLayers(stage.host, PLACE).map(({ id }) => id)
@@ -50,7 +50,7 @@ const shown = () => readMountLayers(stage.host, PLACE).map(({ id }) => id)
 /** Mounts what another call has mounted there. @returns its id */
 function mountOld(): number {
   const tree = stage.host.mounts.createTree('tmpfs', [])
-  attachAt(stage.host, point, tree)
+  attachTreeAtPoint(stage.host, point, tree)
   stage.host.inodes.close(tree)
   return shown()[0] ?? expect.unreachable()
 }
@@ -103,7 +103,7 @@ describe('a mount plan', () => {
 
   it('that fails restores the earlier record', async () => {
     const before = { ...begun, pod: 'n/before' }
-    const restored: Step[] = [{ ...RECORD, undo: { restore: before } } as Step, MAKE, ATTACH, FAILS]
+    const restored: MountStep[] = [{ ...RECORD, undo: { restore: before } } as MountStep, MAKE, ATTACH, FAILS]
     await expect(run(restored)).rejects.toThrow('EINVAL')
     expect(record()).toEqual(before)
   })
@@ -119,7 +119,7 @@ describe('a plan that replaces a mount', () => {
     expect(world.handles.size).toBe(handles)
   })
 
-  it.each<[string, Step[], () => void]>([
+  it.each<[string, MountStep[], () => void]>([
     ['cannot be attached', ANEW, refuseFirstAttach],
     ['is attached on a file and then fails', [...ANEW.slice(0, -1), FILE, ATTACH, FAILS], () => {}],
   ])('shows the old mount if the new one %s', async (_what, steps, spoil) => {

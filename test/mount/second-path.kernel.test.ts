@@ -5,10 +5,10 @@ import { describe, expect, it } from 'vitest'
 import { parseCommand } from '../../src/cli/commands/arguments.ts'
 import { type CommandOfVerb, runVerb } from '../../src/cli/commands/index.ts'
 import { DEFAULT_CONFIG } from '../../src/config/defaults.ts'
-import { readRequest } from '../../src/config/request.ts'
-import { openByHand, refuseSystemDirectory } from '../../src/fsgroup/volume-by-hand.ts'
+import { parseFlexVolumeRequest } from '../../src/config/request.ts'
+import { openNodeDirectoryVolume, refuseSystemDirectory } from '../../src/fsgroup/volume-by-hand.ts'
 import { linuxHost } from '../../src/kernel/linux/index.ts'
-import { mount } from '../../src/mount/mount.ts'
+import { mountPodVolume } from '../../src/mount/mount.ts'
 import type { Session } from '../../src/state/session.ts'
 import { volumeKindLookup } from '../../src/volume/index.ts'
 import { cannotMount, scratch } from '../real-mounts/mapped-volume.ts'
@@ -45,9 +45,9 @@ function nodeWithBinds() {
       return `${top}/data/${name}`
     },
     async mount(source: string, more: Record<string, string> = {}) {
-      await mount(
+      await mountPodVolume(
         session,
-        readRequest(directory, JSON.stringify({ source, ...more }), session.config, volumeKindLookup),
+        parseFlexVolumeRequest(directory, JSON.stringify({ source, ...more }), session.config, volumeKindLookup),
       )
     },
   }
@@ -68,7 +68,9 @@ describe.skipIf(why !== '')(`a source that is shown at an allowed path by anothe
     const path = `${node.top}/data/${source}`
     await expect(node.mount(path)).rejects.toThrow(RECORDS)
     await expect(node.mount(path, { 'kubernetes.io/readwrite': 'ro' })).rejects.toThrow(RECORDS)
-    await expect(openByHand(node.session, path, { set: 0, clear: 0 })).rejects.toThrow("holds modekeep's own records")
+    await expect(openNodeDirectoryVolume(node.session, path, { set: 0, clear: 0 })).rejects.toThrow(
+      "holds modekeep's own records",
+    )
   })
 
   it('is refused if it is a directory of records on its own file system', async () => {

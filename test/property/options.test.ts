@@ -2,15 +2,15 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import * as z from 'zod/mini'
 import { DEFAULT_CONFIG, type NodeConfig } from '../../src/config/defaults.ts'
-import { readSecrets } from '../../src/config/json-options.ts'
+import { decodePodSecrets } from '../../src/config/json-options.ts'
 import {
   createRecordedRequestSchema,
   fromRecordedRequest,
-  isSameMount,
+  isSameMountRequest,
   type MountRequest,
   toRecordedRequest,
 } from '../../src/config/mount-request.ts'
-import { readRequest } from '../../src/config/request.ts'
+import { parseFlexVolumeRequest } from '../../src/config/request.ts'
 import { formatSource } from '../../src/config/source.ts'
 import { renderFault } from '../../src/errors/fault.ts'
 import { quoteValue, Refusal } from '../../src/errors/refusal.ts'
@@ -26,7 +26,7 @@ const DIRECTORY = '/var/lib/kubelet/pods/8c03/volumes/modekeep~fs/v'
 const KINDS = ['bind', 'tmpfs', 'ext4', 'nfs', 'cifs', 'fuse.sshfs', 'fuse.constructor']
 const CONFIG: NodeConfig = { ...DEFAULT_CONFIG, allow: [{ sources: ['/srv/volumes/*'], fsTypes: KINDS }] }
 
-const read = (text: string) => readRequest(DIRECTORY, text, CONFIG, volumeKindLookup)
+const read = (text: string) => parseFlexVolumeRequest(DIRECTORY, text, CONFIG, volumeKindLookup)
 
 /** The request, or the refusal; nothing else may come out. */
 function outcome(text: string): MountRequest | Refusal {
@@ -61,7 +61,7 @@ function expectStable(request: MountRequest): void {
   expect(directory).toBe(DIRECTORY)
   expect(z.parse(createRecordedRequestSchema(), JSON.parse(JSON.stringify(recorded)))).toEqual(recorded)
   expect({ ...fromRecordedRequest(recorded, undefined), directory, pod, namespace }).toEqual(request)
-  expect(isSameMount(recorded, read(printed(request)) as MountRequest)).toBe(true)
+  expect(isSameMountRequest(recorded, read(printed(request)) as MountRequest)).toBe(true)
   expect(read(printed(request))).toEqual({ ...request, pod: undefined, namespace: undefined })
   expect((pod ?? '').length).toBeLessThan(320)
   expect(pod ?? '').toContain((namespace ?? '').slice(0, 63))
@@ -170,7 +170,7 @@ describe('any options', () => {
             ? result.message + formatReplyLine(createFailureReply(result))
             : JSON.stringify(result)
         expectNoSecret(said, kept)
-        const decoded = readSecrets(text)
+        const decoded = decodePodSecrets(text)
         for (const { key, bytes } of kept) expect(Buffer.from(decoded.get(key) ?? []).equals(bytes)).toBe(true)
       },
       1000,
@@ -185,7 +185,7 @@ describe('any options', () => {
       broken.map((text) => `${text}~${text}`),
       (value) => {
         const text = textOf([['kubernetes.io/secret/password', value]])
-        const refuse = () => readSecrets(text)
+        const refuse = () => decodePodSecrets(text)
         expect(refuse).toThrow('option "kubernetes.io/secret/password" is not base64')
         expect(refuse).not.toThrow(value)
       },

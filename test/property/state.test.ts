@@ -1,6 +1,6 @@
 import fc, { type Arbitrary } from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { Source } from '../../src/config/source.ts'
+import type { VolumeSource } from '../../src/config/source.ts'
 import { listReadableMountRecords, type MountRecord, mountRecords } from '../../src/state/mount-record.ts'
 import { listReservations, type Reservation, reservationRecords } from '../../src/state/process-records.ts'
 import { DamagedRecord, type RecordResult } from '../../src/state/record.ts'
@@ -30,7 +30,7 @@ const directory = fc
 
 const optional = <T>(values: Arbitrary<T>) => fc.option(values, { nil: undefined })
 const mountId = fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }).map(String)
-const sources: Arbitrary<Source> = fc.oneof(
+const sources: Arbitrary<VolumeSource> = fc.oneof(
   fc.constant({ type: 'none' as const }),
   fc.record({ type: fc.constantFrom('local', 'image', 'device'), path: text }),
   fc.record({ type: fc.constantFrom('export', 'share'), server: text, path: text }),

@@ -1,7 +1,7 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { beforeEach, expect, it, onTestFinished } from 'vitest'
-import { listSourceDirectories } from '../../src/repair/watch.ts'
+import { listWatchedSourceDirectories } from '../../src/repair/watch.ts'
 import { write } from '../helpers/atomic-writer.ts'
 import { readInLoop } from '../helpers/reader.ts'
 import { createRuntimeBind } from '../helpers/runtime-bind.ts'
@@ -80,7 +80,7 @@ onKernelStages('a source with atomic updates', (open) => {
     stage.fs.mkdirSync(`${source}/nested`)
     write(`${source}/nested`, { name: 'one' })
     await mount('nested/name')
-    const watched = listSourceDirectories(stage.session())
+    const watched = listWatchedSourceDirectories(stage.session())
     expect(watched).toContain(`${source}/nested`)
     expect(watched).toContain(source)
     expect(watched).toContain(`${stage.top}/volumes`)

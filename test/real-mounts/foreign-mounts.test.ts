@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { readRequest } from '../../src/config/request.ts'
-import { mount } from '../../src/mount/mount.ts'
-import { unmount } from '../../src/mount/unmount.ts'
+import { parseFlexVolumeRequest } from '../../src/config/request.ts'
+import { mountPodVolume } from '../../src/mount/mount.ts'
+import { unmountPodVolume } from '../../src/mount/unmount.ts'
 import { volumeKindLookup } from '../../src/volume/index.ts'
 import { onKernelStages, type Stage } from '../helpers/stage.ts'
 import { makeTree } from '../helpers/tree.ts'
@@ -20,14 +20,21 @@ onKernelStages("a foreign mount outside of kubelet's volume directories", (open)
 
   const session = () => ({ host: stage.host, config: stage.config, note: () => {}, warn: () => {} })
   const request = () =>
-    readRequest(directory, JSON.stringify({ source: `${stage.top}/volumes/data` }), stage.config, volumeKindLookup)
+    parseFlexVolumeRequest(
+      directory,
+      JSON.stringify({ source: `${stage.top}/volumes/data` }),
+      stage.config,
+      volumeKindLookup,
+    )
 
   it('is neither replaced nor unmounted, and the message names the remedy', async () => {
     execFileSync('mount', ['-t', 'tmpfs', 'theirs', directory])
     try {
       stage.fs.writeFileSync(`${directory}/theirs`, '')
-      await expect(mount(session(), request())).rejects.toThrow(/no volume directory of kubelet's: unmount it first/)
-      await expect(unmount(session(), directory)).rejects.toThrow(/is not modekeep's.*use umount/)
+      await expect(mountPodVolume(session(), request())).rejects.toThrow(
+        /no volume directory of kubelet's: unmount it first/,
+      )
+      await expect(unmountPodVolume(session(), directory)).rejects.toThrow(/is not modekeep's.*use umount/)
       expect(stage.fs.readdirSync(directory)).toEqual(['theirs'])
       expect(stage.fs.readdirSync(`${stage.config.stateDir}/mounts`)).toEqual([])
     } finally {
@@ -36,11 +43,11 @@ onKernelStages("a foreign mount outside of kubelet's volume directories", (open)
   })
 
   it('does not keep an operator from mounting and unmounting by hand at any path', async () => {
-    await mount(session(), request())
-    await mount(session(), request())
+    await mountPodVolume(session(), request())
+    await mountPodVolume(session(), request())
     expect(stage.fs.readdirSync(directory)).toEqual(['a'])
-    await unmount(session(), directory)
+    await unmountPodVolume(session(), directory)
     expect(stage.fs.readdirSync(directory)).toEqual([])
-    await unmount(session(), directory)
+    await unmountPodVolume(session(), directory)
   })
 })

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { restoreByHand } from '../../src/fsgroup/volume-by-hand.ts'
-import { listSourceDirectories } from '../../src/repair/watch.ts'
+import { restoreNodeDirectory } from '../../src/fsgroup/volume-by-hand.ts'
+import { listWatchedSourceDirectories } from '../../src/repair/watch.ts'
 import { containerRecords } from '../../src/state/container-record.ts'
 import { listReadableMountRecords } from '../../src/state/mount-record.ts'
 import { nriPluginRecord } from '../../src/state/process-records.ts'
@@ -52,7 +52,7 @@ onKernelStages('a mapped mount', (open) => {
     it('is replaced by a walk with auto, by heal or by the next mount', async () => {
       await stage.mount('a', { ...idmap(2000), ownership: 'auto', restoreOnUnmount: 'true' })
       expect(given()).toMatchObject([{ by: 'idmap' }])
-      expect(listSourceDirectories(stage.session())).toContain(`${stage.top}/pods/a`)
+      expect(listWatchedSourceDirectories(stage.session())).toContain(`${stage.top}/pods/a`)
       expect(await states()).toMatchObject([{ state: 'healthy' }])
       tellNamespace('a')
       expect(await states(true)).toEqual([{ state: 'stale', action: 'replaced', reason: NAMESPACE }])
@@ -206,7 +206,7 @@ onKernelStages('a mapped mount', (open) => {
     await stage.mount('a', walk(2000))
     await stage.unmount('a')
     await stage.mount('b', idmap(3000))
-    const restore = () => stage.byHand(source, restoreByHand)
+    const restore = () => stage.byHand(source, restoreNodeDirectory)
     await expect(restore()).rejects.toThrow(/uses .* with group 2000 on disk.*delete that pod first/)
     expect(shown('b')['.']).toBe(3000)
     await stage.unmount('b')

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { Unmappable } from '../../src/fsgroup/map-group.ts'
+import { UnmappableVolume } from '../../src/fsgroup/map-group.ts'
 import { createGroupSwapMap } from '../../src/kernel/id-map.ts'
 import { openUserNamespace } from '../../src/kernel/linux/mounts.ts'
 import { compile } from '../race/compile.ts'
@@ -16,7 +16,7 @@ function refusal(source: string): string {
   try {
     withMapped(source, fs.statSync(source).gid, 2000)
   } catch (error) {
-    expect(error).toBeInstanceOf(Unmappable)
+    expect(error).toBeInstanceOf(UnmappableVolume)
     expect((error as Error).message).toMatch(WAY_OUT)
     return (error as Error).message
   }

@@ -3,7 +3,7 @@ import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { onTestFinished } from 'vitest'
 import { DEFAULT_CONFIG } from '../../src/config/defaults.ts'
-import { mapIds } from '../../src/fsgroup/map-group.ts'
+import { applyIdMap } from '../../src/fsgroup/map-group.ts'
 import type { Handle } from '../../src/kernel/host.ts'
 import { createGroupSwapMap } from '../../src/kernel/id-map.ts'
 import { linuxHost } from '../../src/kernel/linux/index.ts'
@@ -82,7 +82,7 @@ export function withMapped(source: string, from: number, to: number, use: (tree:
   const tree = mounts.cloneTree(opened)
   try {
     mounts.setFlags(tree, { set: 0, clear: 0 })
-    mapIds(session, tree, opened, createGroupSwapMap(from, to))
+    applyIdMap(session, tree, opened, createGroupSwapMap(from, to))
     use(tree)
   } finally {
     inodes.close(tree)

@@ -2,9 +2,9 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { dirname } from 'node:path'
 import { beforeEach, expect, it, onTestFinished } from 'vitest'
-import { readRequest } from '../../src/config/request.ts'
+import { parseFlexVolumeRequest } from '../../src/config/request.ts'
 import { readMountLayers } from '../../src/kernel/mount-table/mountinfo.ts'
-import { mount } from '../../src/mount/mount.ts'
+import { mountPodVolume } from '../../src/mount/mount.ts'
 import { healSubPaths, listSubPathDirectories } from '../../src/repair/sub-paths.ts'
 import { volumeKindLookup } from '../../src/volume/index.ts'
 import { write } from '../helpers/atomic-writer.ts'
@@ -34,8 +34,13 @@ onKernelStages("a container's subPath of modekeep's own volume after an atomic u
   async function mountVolume(more: Record<string, string> = {}, end = 'modekeep~fs/v'): Promise<string> {
     const directory = `${stage.top}/pods/a/volumes/${end}`
     fs.mkdirSync(directory, { recursive: true })
-    const request = readRequest(directory, JSON.stringify({ source, ...more }), stage.config, volumeKindLookup)
-    await mount(stage.session(), request)
+    const request = parseFlexVolumeRequest(
+      directory,
+      JSON.stringify({ source, ...more }),
+      stage.config,
+      volumeKindLookup,
+    )
+    await mountPodVolume(stage.session(), request)
     return directory
   }
 

@@ -6,8 +6,8 @@ import type { StatusDocument } from '../../src/cli/commands/status-document.ts'
 import { formatStatus } from '../../src/cli/commands/status-text.ts'
 import { checkHiddenMounts } from '../../src/cli/doctor/records.ts'
 import { formatOutputLines } from '../../src/cli/output/output.ts'
-import { readRequest } from '../../src/config/request.ts'
-import { mount } from '../../src/mount/mount.ts'
+import { parseFlexVolumeRequest } from '../../src/config/request.ts'
+import { mountPodVolume } from '../../src/mount/mount.ts'
 import { volumeKindLookup } from '../../src/volume/index.ts'
 import { onKernelStages, type Stage } from '../helpers/stage.ts'
 
@@ -42,8 +42,13 @@ onKernelStages('a mount inside of the source', (open) => {
   async function call(pod: string, options: Record<string, string> = {}): Promise<string | undefined> {
     const directory = stage.podDirectory(pod)
     stage.fs.mkdirSync(directory, { recursive: true })
-    const request = readRequest(directory, JSON.stringify({ source, ...options }), stage.config, volumeKindLookup)
-    return (await mount(stage.session(), request)).hiddenSubmounts
+    const request = parseFlexVolumeRequest(
+      directory,
+      JSON.stringify({ source, ...options }),
+      stage.config,
+      volumeKindLookup,
+    )
+    return (await mountPodVolume(stage.session(), request)).hiddenSubmounts
   }
   const status = async () => (await runVerb(stage.session(), { verb: 'status', metrics: undefined })) as StatusDocument
   const seen = (pod: string) => stage.fs.readdirSync(`${stage.podDirectory(pod)}/disk`)

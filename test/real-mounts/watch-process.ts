@@ -1,6 +1,6 @@
 import { readdirSync, statSync, writeSync } from 'node:fs'
 import { createTerminationSignal, startThread } from '../../driver/process.ts'
-import { watchNode } from '../../src/repair/watch.ts'
+import { watchNodeMounts } from '../../src/repair/watch.ts'
 
 // Watches the directories of its arguments; tells in a line of each heal what it finds there, and can be told to fail or to
 // exit in one.
@@ -8,7 +8,7 @@ const [what, ...watched] = process.argv.slice(2)
 const say = (line: string) => writeSync(1, `${line}\n`)
 let heals = 0
 
-await watchNode(
+await watchNodeMounts(
   async () => {
     say(`heal ${++heals} ${watched.map(look).join(' ')}`)
     if (what === 'exit' && heals === 2) process.exit(7)

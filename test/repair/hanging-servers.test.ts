@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { checkConfiguration } from '../../src/cli/doctor/configuration.ts'
 import { checkRecordedVolumes } from '../../src/cli/doctor/records.ts'
-import { applyByHand, openByHand } from '../../src/fsgroup/volume-by-hand.ts'
-import { collectGarbage, refuseToForget } from '../../src/repair/garbage.ts'
+import { applyGroupToNodeDirectory, openNodeDirectoryVolume } from '../../src/fsgroup/volume-by-hand.ts'
+import { collectGarbage, refuseToForgetVolume } from '../../src/repair/garbage.ts'
 import { listVolumesWithRecords } from '../../src/state/record-directories.ts'
 import { volumeRecords } from '../../src/state/volume-record.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
@@ -54,13 +54,13 @@ describe('an unresponsive server', () => {
 
   const only = () => listVolumesWithRecords(stage)[0] ?? expect.unreachable()
   const walk = (directory: string) =>
-    stage.byHand(directory, (session, volume) => applyByHand(session, volume, FS_GROUP))
+    stage.byHand(directory, (session, volume) => applyGroupToNodeDirectory(session, volume, FS_GROUP))
   const garbage = async (isDry: boolean) =>
     (await collectGarbage(stage.session(), { isDry, forget: undefined })).map(({ action, reason }) => [action, reason])
 
   it('is not queried for a directory argument, and the message reports it', async () => {
     hang()
-    await expect(openByHand(stage.session(), `${share}/data`, { set: 0, clear: 0 })).rejects.toThrow(
+    await expect(openNodeDirectoryVolume(stage.session(), `${share}/data`, { set: 0, clear: 0 })).rejects.toThrow(
       `directory "${share}/data" does not respond (the server or the daemon of its file system hangs, or a process keeps a directory of the path locked): repair that on the node, then call this again`,
     )
     expect([asked, opened]).toEqual([[`${share}/data`], []])
@@ -74,7 +74,7 @@ describe('an unresponsive server', () => {
     expect(await garbage(true)).toEqual([['removed', expect.stringContaining('was deleted')]])
     hang()
     expect(await garbage(isDry)).toEqual([['kept', expect.stringContaining(`${share}/data does not respond`)]])
-    await expect(refuseToForget(stage.session(), only())).rejects.toThrow(`"${share}/data" does not respond`)
+    await expect(refuseToForgetVolume(stage.session(), only())).rejects.toThrow(`"${share}/data" does not respond`)
     expect(opened).toEqual([])
     expect(listVolumesWithRecords(stage)).toHaveLength(1)
   })

@@ -1,5 +1,5 @@
 import { beforeEach, expect, it } from 'vitest'
-import { forget, judge, judgeLocked } from '../../src/repair/heal-plan.ts'
+import { forgetEndedMount, judgeMount, judgeMountLocked } from '../../src/repair/heal-plan.ts'
 import { tryLockRecordDirectory } from '../../src/state/locks.ts'
 import { listReadableMountRecords, type MountRecord, mountRecords } from '../../src/state/mount-record.ts'
 import { locateMountRecords } from '../../src/state/record-directories.ts'
@@ -19,15 +19,15 @@ beforeEach(async () => {
 })
 
 const lockPath = () => `${locateMountRecords(stage, record.directory).path}/lock`
-const judged = () => judgeLocked(stage.session(), record.directory, ({ plan }) => plan.state)
+const judged = () => judgeMountLocked(stage.session(), record.directory, ({ plan }) => plan.state)
 
 it('a heal plan for a report needs no lock, and one for a repair does', async () => {
-  await judge(stage.session(), record, ({ plan, point }) => {
+  await judgeMount(stage.session(), record, ({ plan, point }) => {
     expect(plan).toEqual({ state: 'healthy', action: 'mount', reason: '' })
     expect(point?.path).toBe(stage.podDirectory('a'))
     expect(stage.host.isLocked(lockPath())).toBe(false)
   })
-  await judgeLocked(stage.session(), record.directory, () => expect(stage.host.isLocked(lockPath())).toBe(true))
+  await judgeMountLocked(stage.session(), record.directory, () => expect(stage.host.isLocked(lockPath())).toBe(true))
   expect(stage.host.isLocked(lockPath())).toBe(false)
 })
 
@@ -56,7 +56,7 @@ it('a heal plan closes the lock and every handle if it fails', async () => {
       inodes.close(handle)
     },
   }
-  const failing = judgeLocked(stage.session(), record.directory, () => Promise.reject(new Error('not today')))
+  const failing = judgeMountLocked(stage.session(), record.directory, () => Promise.reject(new Error('not today')))
   await expect(failing).rejects.toThrow('not today')
   expect([...open]).toEqual([])
   expect(stage.host.isLocked(lockPath())).toBe(false)
@@ -67,9 +67,9 @@ const inVolume = () => groups(listTree(stage.fs, `${stage.top}/volumes/one`))
 it('the volume of a forgotten record of a deleted pod is restored', async () => {
   stage.reboot()
   stage.fs.rmSync(`${stage.top}/pods/a`, { recursive: true })
-  await judgeLocked(stage.session(), record.directory, async (seen) => {
+  await judgeMountLocked(stage.session(), record.directory, async (seen) => {
     expect(seen.plan).toMatchObject({ state: 'orphaned', action: 'forget' })
-    await forget(stage.session(), seen)
+    await forgetEndedMount(stage.session(), seen)
   })
   expect(listReadableMountRecords(stage)).toEqual([])
   expect(inVolume()).toEqual({ '.': 0, first: 0 })
@@ -77,7 +77,7 @@ it('the volume of a forgotten record of a deleted pod is restored', async () => 
 
 it('the record of a pod that a reboot ended stays while its unmount has to restore', async () => {
   stage.reboot()
-  await judgeLocked(stage.session(), record.directory, ({ plan }) =>
+  await judgeMountLocked(stage.session(), record.directory, ({ plan }) =>
     expect(plan).toEqual({ state: 'missing', action: 'leave', reason: 'the node was rebooted' }),
   )
   // The first call after the boot, which another pod makes.

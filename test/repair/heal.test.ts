@@ -1,5 +1,5 @@
 import { beforeEach, expect, it } from 'vitest'
-import { listSourceDirectories } from '../../src/repair/watch.ts'
+import { listWatchedSourceDirectories } from '../../src/repair/watch.ts'
 import { tryLockRecordDirectory } from '../../src/state/locks.ts'
 import { listReadableMountRecords, mountRecords } from '../../src/state/mount-record.ts'
 import { listVolumesWithRecords, locateMountRecords, locateVolumeRecords } from '../../src/state/record-directories.ts'
@@ -114,7 +114,7 @@ it('the watched directories are the source, its parents, and the targets of link
   await mount('a', { subPath: 'part' })
   await mount('b')
   const { top } = stage
-  expect(listSourceDirectories(stage.session())).toEqual(
+  expect(listWatchedSourceDirectories(stage.session())).toEqual(
     [`${top}/volumes`, source, `${source}/..1`, `${source}/..1/deep`].sort(),
   )
 })
@@ -123,7 +123,7 @@ it('a subPath of any depth adds at most 32 watched directories', async () => {
   const deep = Array(100).fill('d').join('/')
   stage.fs.mkdirSync(`${source}/${deep}`, { recursive: true })
   await mount('a', { subPath: deep })
-  const watched = listSourceDirectories(stage.session())
+  const watched = listWatchedSourceDirectories(stage.session())
   expect(watched).toContain(`${source}/${Array(99).fill('d').join('/')}`)
   expect(watched).toHaveLength(2 + 32)
 })

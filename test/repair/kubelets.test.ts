@@ -2,7 +2,7 @@ import { beforeEach, expect, it } from 'vitest'
 import { SOCKET_TYPE } from '../../src/kernel/host.ts'
 import { collectGarbage } from '../../src/repair/garbage.ts'
 import { healMounts } from '../../src/repair/heal.ts'
-import { Kubelets } from '../../src/repair/kubelets.ts'
+import { KubeletPods } from '../../src/repair/kubelets.ts'
 import { tryLockRecordDirectory } from '../../src/state/locks.ts'
 import { listReadableMountRecords } from '../../src/state/mount-record.ts'
 import { locateMountRecords } from '../../src/state/record-directories.ts'
@@ -60,7 +60,7 @@ const list = async () => {
   return listed
 }
 /** Each answer counts for itself: nothing is fresh in a test's milliseconds. */
-const kubelets = (apart = 0) => new Kubelets({ list, intervalMs: apart, logs: LOGS, lifetimeMs: 0 })
+const kubelets = (apart = 0) => new KubeletPods({ list, intervalMs: apart, logs: LOGS, lifetimeMs: 0 })
 
 const found = async (isDry = false, patience?: number, of = kubelets()) =>
   (await healMounts(stage.session(), isDry, patience, of)).map(({ state, action }) => [state, action])

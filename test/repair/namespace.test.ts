@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { Refusal } from '../../src/errors/refusal.ts'
-import { refuseOtherNamespace } from '../../src/repair/state.ts'
+import { refuseOtherMountNamespace } from '../../src/repair/state.ts'
 import { type MountRecord, mountRecords } from '../../src/state/mount-record.ts'
 import { MOUNTED, READY } from '../helpers/mount-records.ts'
 import { memoryStage } from '../helpers/stage.ts'
@@ -11,7 +11,7 @@ function withMounts(...mounts: Partial<MountRecord>[]): () => void {
   for (const [index, mount] of mounts.entries()) {
     mountRecords.write(session, { ...READY, directory: `/pods/${index}/v`, ...mount })
   }
-  return () => refuseOtherNamespace(session)
+  return () => refuseOtherMountNamespace(session)
 }
 
 const HERE = { mounted: { ...MOUNTED, namespace: 'memory' } }

@@ -4,13 +4,13 @@ import { dirname } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { readSelectedStatus } from '../../src/cli/commands/status.ts'
 import { checkRecordedMounts } from '../../src/cli/doctor/records.ts'
-import { readRequest } from '../../src/config/request.ts'
+import { parseFlexVolumeRequest } from '../../src/config/request.ts'
 import { SOCKET_TYPE } from '../../src/kernel/host.ts'
-import { mount } from '../../src/mount/mount.ts'
-import { unmount } from '../../src/mount/unmount.ts'
+import { mountPodVolume } from '../../src/mount/mount.ts'
+import { unmountPodVolume } from '../../src/mount/unmount.ts'
 import { collectGarbage } from '../../src/repair/garbage.ts'
 import { healMounts } from '../../src/repair/heal.ts'
-import { Kubelets } from '../../src/repair/kubelets.ts'
+import { KubeletPods } from '../../src/repair/kubelets.ts'
 import { listReadableMountRecords } from '../../src/state/mount-record.ts'
 import { volumeKindLookup } from '../../src/volume/index.ts'
 import { listLoopDevices, makeImage } from '../helpers/disks.ts'
@@ -48,7 +48,12 @@ describe.skipIf(!isRoot)(`the subPath binds of a volume (${isRoot ? 'as root' : 
   })
 
   const kubelets = () =>
-    new Kubelets({ list: async () => ['kube-system/proxy'], intervalMs: 0, logs: `${stage.top}/logs`, lifetimeMs: 0 })
+    new KubeletPods({
+      list: async () => ['kube-system/proxy'],
+      intervalMs: 0,
+      logs: `${stage.top}/logs`,
+      lifetimeMs: 0,
+    })
   const heal = async (isDry = false) =>
     (await healMounts(stage.session(), isDry, undefined, kubelets())).map(({ state, action, reason }) => ({
       state,
@@ -66,7 +71,10 @@ describe.skipIf(!isRoot)(`the subPath binds of a volume (${isRoot ? 'as root' : 
       'kubernetes.io/pod.uid': UID,
       ...more,
     }
-    await mount(stage.session(), readRequest(directory, JSON.stringify(options), stage.config, volumeKindLookup))
+    await mountPodVolume(
+      stage.session(),
+      parseFlexVolumeRequest(directory, JSON.stringify(options), stage.config, volumeKindLookup),
+    )
     return directory
   }
 
@@ -146,7 +154,7 @@ describe.skipIf(!isRoot)(`the subPath binds of a volume (${isRoot ? 'as root' : 
     const other = `${pod}/volumes/kubernetes.io~empty-dir/w`
     fs.mkdirSync(`${other}/sub`, { recursive: true })
     const othersBind = bind(other, 'sub', 0, 'w')
-    await unmount(stage.session(), directory)
+    await unmountPodVolume(stage.session(), directory)
     expect(mountsBelow(pod).map((line) => line.split(' ')[4])).toEqual([othersBind])
     expect(fs.readdirSync(`${pod}/volume-subpaths`)).toEqual(['w'])
   })
@@ -157,7 +165,7 @@ describe.skipIf(!isRoot)(`the subPath binds of a volume (${isRoot ? 'as root' : 
     const other = `${pod}/volumes/kubernetes.io~empty-dir/v`
     fs.mkdirSync(`${other}/sub`, { recursive: true })
     const othersBind = bind(other, 'sub', 1)
-    await unmount(stage.session(), directory)
+    await unmountPodVolume(stage.session(), directory)
     expect(mountsBelow(pod).map((line) => line.split(' ')[4])).toEqual([othersBind])
     expect(stage.warnings).toEqual([])
     expect(listReadableMountRecords(stage)).toEqual([])
@@ -208,7 +216,7 @@ describe.skipIf(!isRoot)(`the subPath binds of a volume (${isRoot ? 'as root' : 
     const directory = await mountAt('modekeep~fs/v')
     const path = bind(directory, 'sub')
     fs.writeFileSync(`${dirname(path)}/mine`, '')
-    await unmount(stage.session(), directory)
+    await unmountPodVolume(stage.session(), directory)
     expect(stage.warnings).toEqual([expect.stringContaining(`${dirname(path)}/mine`)])
     await heal()
     expect(mountsBelow(pod)).toEqual([])

@@ -1,12 +1,18 @@
 import { expect, it } from 'vitest'
-import { decidePodFate, isFromServer, type KubeletAnswer, mayBeGone, type PodTrace } from '../../src/repair/kubelets.ts'
+import {
+  decidePodFate,
+  isApiServerUid,
+  type KubeletPodSnapshot,
+  mayPodBeGone,
+  type PodTrace,
+} from '../../src/repair/kubelets.ts'
 
 const UID = '11111111-1111-4111-8111-111111111111'
 const OTHER = '22222222-2222-4222-8222-222222222222'
 const TRACE: PodTrace = { uid: UID, pod: 'default/web-0', born: 1000, kubeletSince: 2000, hasLogs: false }
 
 it('a pod may be deleted if this kubelet has not seen it and it has no logs', () => {
-  expect(mayBeGone(TRACE)).toBe(true)
+  expect(mayPodBeGone(TRACE)).toBe(true)
 })
 
 it.each<[why: string, Partial<PodTrace>]>([
@@ -18,11 +24,11 @@ it.each<[why: string, Partial<PodTrace>]>([
   ['kubelet did not pass its name', { pod: undefined }],
   ['it is a static pod, whose uid returns with its file', { uid: '0123456789abcdef0123456789abcdef' }],
 ])('a pod does not count as deleted if %s', (_, more) => {
-  expect(mayBeGone({ ...TRACE, ...more })).toBe(false)
+  expect(mayPodBeGone({ ...TRACE, ...more })).toBe(false)
 })
 
 it('uids of the API server are distinguished from hashes of manifest files', () => {
-  expect([UID, 'a'.repeat(32), '', 'pod', OTHER.replaceAll('2', 'G')].map(isFromServer)).toEqual([
+  expect([UID, 'a'.repeat(32), '', 'pod', OTHER.replaceAll('2', 'G')].map(isApiServerUid)).toEqual([
     true,
     false,
     false,
@@ -32,7 +38,7 @@ it('uids of the API server are distinguished from hashes of manifest files', () 
 })
 
 /** Kubelet lists another pod of the API server, which runs. */
-const ANSWER: KubeletAnswer = {
+const ANSWER: KubeletPodSnapshot = {
   pods: new Set(['kube-system/proxy']),
   logs: [{ pod: 'kube-system/proxy', uid: OTHER, born: 500 }],
   running: new Set([OTHER]),
@@ -46,7 +52,7 @@ it('a pod lives while it has a process, for any answer of kubelet', () => {
   expect(decidePodFate(TRACE, { ...ANSWER, running: new Set([OTHER, UID]) })).toBe('living')
 })
 
-it.each<[why: string, Partial<KubeletAnswer>]>([
+it.each<[why: string, Partial<KubeletPodSnapshot>]>([
   ['lists nothing', { pods: new Set() }],
   ['lists only a static pod', { logs: [{ pod: 'kube-system/proxy', uid: 'a'.repeat(32), born: 500 }] }],
   ['lists pods without a process', { running: new Set() }],
@@ -59,7 +65,7 @@ it.each<[why: string, Partial<KubeletAnswer>]>([
 
 it("a pod's fate is unknown while kubelet lists its name, unless a later pod has that name", () => {
   const pods = new Set([...ANSWER.pods, 'default/web-0'])
-  const successor = (born: number, isRunning: boolean): KubeletAnswer => ({
+  const successor = (born: number, isRunning: boolean): KubeletPodSnapshot => ({
     pods,
     logs: [...ANSWER.logs, { pod: 'default/web-0', uid: OTHER.replace('2', '3'), born }],
     running: new Set([...ANSWER.running, ...(isRunning ? [OTHER.replace('2', '3')] : [])]),

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { type HealPlan, type HealView, planHeal } from '../../src/repair/heal-plan.ts'
+import { type HealPlan, type HealPlanInput, planMountHeal } from '../../src/repair/heal-plan.ts'
 import type { MountRecord } from '../../src/state/mount-record.ts'
 import { MOUNTED, READY } from '../helpers/mount-records.ts'
 
@@ -15,7 +15,7 @@ const replaced = { ...ours, mountId: 8n }
 const interrupted: MountRecord = { ...RECORD, mounted: undefined }
 const ofOtherBoot: MountRecord = { ...RECORD, boot: 'a' }
 
-it.each<[string, Partial<HealView>, HealPlan['state'], HealPlan['action']]>([
+it.each<[string, Partial<HealPlanInput>, HealPlan['state'], HealPlan['action']]>([
   ['a mount is checked like by a mount call', { mounted: ours }, 'healthy', 'mount'],
   ['a missing mount is made again', {}, 'missing', 'mount'],
   ['a missing mount on a file is made again, too', { target: 'file' }, 'missing', 'mount'],
@@ -46,7 +46,7 @@ it.each<[string, Partial<HealView>, HealPlan['state'], HealPlan['action']]>([
   ['a second mount of its own source is unmounted', { mounted: other, showsSource: true }, 'stale', 'mount'],
   ['an interrupted replacement is completed', { mounted: replaced }, 'interrupted', 'mount'],
 ])('%s', (_what, over, state, action) => {
-  const view: HealView = {
+  const view: HealPlanInput = {
     record: RECORD,
     boot: 'b',
     mounted: undefined,
@@ -55,5 +55,5 @@ it.each<[string, Partial<HealView>, HealPlan['state'], HealPlan['action']]>([
     awaitsRestore: false,
     ...over,
   }
-  expect(planHeal(view)).toMatchObject({ state, action })
+  expect(planMountHeal(view)).toMatchObject({ state, action })
 })

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import * as grpc from '@grpc/grpc-js'
 import { parse } from 'protobufjs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { listPods, POD_RESOURCES } from '../../src/repair/kubelets.ts'
+import { listNodePods, POD_RESOURCES_MESSAGES } from '../../src/repair/kubelets.ts'
 import { PodResources, PROTO } from '../helpers/pod-resources.ts'
 
 let top: string
@@ -23,30 +23,30 @@ describe('the pods that kubelet lists', () => {
   it.each(['v1', 'v1alpha1'] as const)('are queried by %s, by namespace and name', async (version) => {
     kubelet = await PodResources.listen(socket(), { version })
     kubelet.pods = ['default/web-0', 'kube-system/proxy']
-    expect(await listPods(socket(), 2000)).toEqual(['default/web-0', 'kube-system/proxy'])
+    expect(await listNodePods(socket(), 2000)).toEqual(['default/web-0', 'kube-system/proxy'])
     kubelet.pods = []
-    expect(await listPods(socket(), 2000)).toEqual([])
+    expect(await listNodePods(socket(), 2000)).toEqual([])
   })
 
   it('are unknown after the time limit if kubelet does not respond', async () => {
     kubelet = await PodResources.listen(socket(), { version: 'v1', isSilent: true })
     const started = performance.now()
-    await expect(listPods(socket(), 300)).rejects.toMatchObject({ code: grpc.status.DEADLINE_EXCEEDED })
+    await expect(listNodePods(socket(), 300)).rejects.toMatchObject({ code: grpc.status.DEADLINE_EXCEEDED })
     expect(performance.now() - started).toBeLessThan(5000)
   })
 
   it('are unknown without a listener, without a socket, and if the service has another name', async () => {
-    await expect(listPods(socket(), 1000)).rejects.toThrow()
+    await expect(listNodePods(socket(), 1000)).rejects.toThrow()
     kubelet = await PodResources.listen(socket(), { version: 'v2' })
-    await expect(listPods(socket(), 1000)).rejects.toMatchObject({ code: grpc.status.UNIMPLEMENTED })
+    await expect(listNodePods(socket(), 1000)).rejects.toMatchObject({ code: grpc.status.UNIMPLEMENTED })
     await kubelet.close()
     fs.writeFileSync(socket(), '')
-    await expect(listPods(socket(), 1000)).rejects.toThrow()
+    await expect(listNodePods(socket(), 1000)).rejects.toThrow()
   })
 
   it('have the field numbers of the published proto', () => {
     const { root } = parse(PROTO('v1'))
-    for (const [message, fields] of Object.entries(POD_RESOURCES)) {
+    for (const [message, fields] of Object.entries(POD_RESOURCES_MESSAGES)) {
       const published = root.lookupType(`v1.${message}`)
       for (const [field, [number, type]] of Object.entries<readonly [number, string, string?]>(fields)) {
         expect(published.fields[field]).toMatchObject({ id: number, type })

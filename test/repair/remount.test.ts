@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest'
 import { createFault } from '../../src/errors/fault.ts'
 import { Refusal } from '../../src/errors/refusal.ts'
-import { judge } from '../../src/repair/heal-plan.ts'
-import { remount, toFailure } from '../../src/repair/heal-record.ts'
-import { HEAL_ACTIONS, MOUNT_STATES } from '../../src/repair/state.ts'
+import { judgeMount } from '../../src/repair/heal-plan.ts'
+import { remountVolume } from '../../src/repair/heal-record.ts'
+import { HEAL_ACTIONS, MOUNT_STATES, toFailedHealOutcome } from '../../src/repair/state.ts'
 import { listReadableMountRecords } from '../../src/state/mount-record.ts'
 import { memoryStage } from '../helpers/stage.ts'
 import { makeTree } from '../helpers/tree.ts'
@@ -15,7 +15,7 @@ it.each([
   ['interrupted', 'a text', 'interrupted'],
 ] as const)('after a failure (%s) a mount that is %s is reported as %s', (state, error, told) => {
   const reason = error instanceof Error ? error.message : error
-  expect(toFailure(state, error)).toEqual({
+  expect(toFailedHealOutcome(state, error)).toEqual({
     state: told,
     action: 'failed',
     reason,
@@ -30,7 +30,8 @@ it('a mount with secrets is not made again by heal, which reports it', async () 
   const [record] = listReadableMountRecords(stage)
   if (!record) throw new Error('no record')
   const secretive = { ...record, hadSecrets: true }
-  const outcome = () => judge(stage.session(), secretive, (judged) => remount(stage.session(), judged, false))
+  const outcome = () =>
+    judgeMount(stage.session(), secretive, (judged) => remountVolume(stage.session(), judged, false))
   expect(await outcome()).toMatchObject({ state: 'healthy', action: 'none', reason: '' })
   const parent = stage.host.inodes.openTrusted(stage.podDirectory('a').replace(/\/v$/, ''))
   stage.host.mounts.detach(parent, Buffer.from('v'))

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { type Handle, type Host, SystemError } from '../../src/kernel/host.ts'
 import { type MountPoint, openMountPoint } from '../../src/kernel/mount-table/mount-point.ts'
 import { readMountLayers } from '../../src/kernel/mount-table/mountinfo.ts'
-import { attachAt } from '../../src/mount/attach.ts'
+import { attachTreeAtPoint } from '../../src/mount/attach.ts'
 import { healSubPaths, listSubPathDirectories } from '../../src/repair/sub-paths.ts'
 import { tryAcquireNodeLock } from '../../src/state/locks.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
@@ -81,7 +81,7 @@ function mountOn(at: MountPoint, source: string): void {
   const { inodes, mounts } = stage.host
   const opened = inodes.openLinkFree(source)
   const tree = mounts.cloneTree(opened)
-  attachAt(stage.host, at, tree)
+  attachTreeAtPoint(stage.host, at, tree)
   for (const handle of [opened, tree]) inodes.close(handle)
 }
 
@@ -158,7 +158,7 @@ describe("kubelet's subPath bind of a deleted source", () => {
     const other = stage.host.mounts.createTree('tmpfs', [])
     world.at(other).mount.fileSystem.fs.writeFileSync('/config', '')
     const current = openMountPoint(stage.host, `${VOLUME}/${TWO}`) ?? expect.unreachable()
-    attachAt(stage.host, current, other)
+    attachTreeAtPoint(stage.host, current, other)
     expect(heal()).toEqual([found('none', '"config" is on another file system than its volume')])
     expect(shown()).toEqual([OLD])
   })

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { type Heal, type WatchOptions, watch } from '../../src/repair/watch.ts'
+import { type HealWatchOptions, type RunHeal, watchAndHeal } from '../../src/repair/watch.ts'
 
 const SAFETY = 5 * 60_000
 
@@ -27,7 +27,7 @@ describe('heal --watch', () => {
     const isNew: boolean[] = []
     const isUnsettled: boolean[] = []
     let changed = () => {}
-    const options: WatchOptions = {
+    const options: HealWatchOptions = {
       signal: ending.signal,
       spent: () => state.spent,
       failed: (error) => failures.push(error),
@@ -44,7 +44,7 @@ describe('heal --watch', () => {
         },
       },
     }
-    const heal: Heal = async () => {
+    const heal: RunHeal = async () => {
       state.heals++
       expect(++state.running).toBe(1)
       try {
@@ -69,7 +69,7 @@ describe('heal --watch', () => {
       end,
       event: () => changed(),
       begin() {
-        void watch(heal, options).then(() => {
+        void watchAndHeal(heal, options).then(() => {
           state.ended = true
         })
         return this.settle()

@@ -3,7 +3,7 @@ import { parseSource } from '../../src/config/source.ts'
 import { createGroupSwapMap } from '../../src/kernel/id-map.ts'
 import { openMountPoint } from '../../src/kernel/mount-table/mount-point.ts'
 import { createPathLookups } from '../../src/kernel/mount-table/responsiveness.ts'
-import { attachAt } from '../../src/mount/attach.ts'
+import { attachTreeAtPoint } from '../../src/mount/attach.ts'
 import { findVolumePath, listVolumeIdentitiesAt, locateVolume } from '../../src/state/find-volume.ts'
 import { mountRecords } from '../../src/state/mount-record.ts'
 import { computeTextVolumeId, resolveVolumeIdentity } from '../../src/state/volume-identity.ts'
@@ -58,7 +58,7 @@ function mountAt(path: string, { isNew = false, mapped = false } = {}): void {
   const tree = isNew ? mounts.createTree('tmpfs', []) : mounts.cloneTree(opened)
   if (mapped) mounts.mapIds(tree, createGroupSwapMap(0, 2000))
   const point = openMountPoint(stage.host, path) ?? expect.unreachable()
-  attachAt(stage.host, point, tree)
+  attachTreeAtPoint(stage.host, point, tree)
   for (const handle of [opened, tree, point.parent]) inodes.close(handle)
 }
 

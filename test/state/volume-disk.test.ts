@@ -1,5 +1,9 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import { applyByHand, refuseRestore, restoreByHand } from '../../src/fsgroup/volume-by-hand.ts'
+import {
+  applyGroupToNodeDirectory,
+  refuseNodeDirectoryRestore,
+  restoreNodeDirectory,
+} from '../../src/fsgroup/volume-by-hand.ts'
 import { createPathLookups } from '../../src/kernel/mount-table/responsiveness.ts'
 import { explainOtherDiskAtPath, locateVolume } from '../../src/state/find-volume.ts'
 import { listVolumesWithRecords } from '../../src/state/record-directories.ts'
@@ -17,8 +21,10 @@ beforeEach(() => {
   ;({ stage, disk } = createDiskStage(['serial A', 'wwid A']))
 })
 
-const walk = (place = PLACE) => stage.byHand(place, (session, opened) => applyByHand(session, opened, FS_GROUP))
-const restore = (isForced = false) => stage.byHand(PLACE, (session, opened) => restoreByHand(session, opened, isForced))
+const walk = (place = PLACE) =>
+  stage.byHand(place, (session, opened) => applyGroupToNodeDirectory(session, opened, FS_GROUP))
+const restore = (isForced = false) =>
+  stage.byHand(PLACE, (session, opened) => restoreNodeDirectory(session, opened, isForced))
 const volume = () => listVolumesWithRecords(stage)[0] ?? ''
 const recorded = () => volumeRecords.read(stage, volume())?.disk
 const files = () => groups(listTree(disk.fs as unknown as typeof stage.fs, '/'))
@@ -33,7 +39,7 @@ describe('the recorded disk of a volume', () => {
     await expect(walk()).rejects.toThrow(DIFFER)
     await expect(restore()).rejects.toThrow(DIFFER)
     const look = (isForced: boolean) =>
-      stage.byHand(PLACE, async (session, opened) => refuseRestore(session, opened, isForced))
+      stage.byHand(PLACE, async (session, opened) => refuseNodeDirectoryRestore(session, opened, isForced))
     await expect(look(false)).rejects.toThrow(DIFFER)
     await look(true)
     expect(files()).toEqual(before)

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { DEFAULT_CONFIG } from '../../src/config/defaults.ts'
-import { readRequest } from '../../src/config/request.ts'
+import { parseFlexVolumeRequest } from '../../src/config/request.ts'
 import { type BlockDeviceOperations, type Handle, type Host, SystemError } from '../../src/kernel/host.ts'
 import { diskKinds } from '../../src/volume/disk.ts'
 import { volumeKindLookup } from '../../src/volume/index.ts'
@@ -37,7 +37,7 @@ function nodeWith(
 
 async function open(node: ReturnType<typeof nodeWith>, more: Record<string, string> = {}) {
   const options = JSON.stringify({ source: IMAGE, 'kubernetes.io/fsType': 'xfs', ...more })
-  const request = readRequest('/pods/v', options, DEFAULT_CONFIG, volumeKindLookup)
+  const request = parseFlexVolumeRequest('/pods/v', options, DEFAULT_CONFIG, volumeKindLookup)
   const { host } = node
   const kind = diskKinds.find(({ name }) => name === 'xfs')
   const source = kind?.openSource?.(host, request)

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { Daemon, Host } from '../../src/kernel/host.ts'
 import { type MountPoint, openMountPoint, statMountPointUnsynced } from '../../src/kernel/mount-table/mount-point.ts'
-import { attachAt } from '../../src/mount/attach.ts'
+import { attachTreeAtPoint } from '../../src/mount/attach.ts'
 import { type MountRecord, mountRecords } from '../../src/state/mount-record.ts'
 import type { Session } from '../../src/state/session.ts'
 import {
@@ -91,7 +91,7 @@ describe('a mount of a daemon or a server', () => {
 
   const world = () => stage.world ?? expect.unreachable()
   function mountTree(): string {
-    attachAt(stage.host, point, stage.host.mounts.createTree('fuse', []))
+    attachTreeAtPoint(stage.host, point, stage.host.mounts.createTree('fuse', []))
     const there = statMountPointUnsynced(stage.host, point)
     return typeof there === 'object' ? String(there.mountId) : expect.unreachable()
   }
@@ -230,7 +230,7 @@ describe('a mount of a daemon or a server', () => {
     makeTree(stage.fs, '/srv/share', [])
     const { session, asked } = served({ answers: false })
     const share = openMountPoint(stage.host, '/srv/share') ?? expect.unreachable()
-    attachAt(stage.host, share, stage.host.mounts.createTree('nfs', []))
+    attachTreeAtPoint(stage.host, share, stage.host.mounts.createTree('nfs', []))
     const { mounts } = stage.host
     const table = () => mounts.table().replaceAll(/( \/srv\/share .*) - memory /g, `$1 - ${fsType} `)
     const isSilent = createUnresponsiveSourceCheck({

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { OptionNaming } from '../../src/config/allow.ts'
+import type { RequiredOptionNaming } from '../../src/config/allow.ts'
 import { DEFAULT_CONFIG } from '../../src/config/defaults.ts'
 import { parseSource } from '../../src/config/source.ts'
 import { renderFault } from '../../src/errors/fault.ts'
@@ -26,7 +26,7 @@ function faults(program: string, options: string): string[] {
   return kind.faults(request, DEFAULT_CONFIG).map((fault) => renderFault(fault))
 }
 
-function naming(program: string, option: string): OptionNaming {
+function naming(program: string, option: string): RequiredOptionNaming {
   return findRequiredOptionNaming(findVolumeKind(`fuse.${program}`)?.optionRules() ?? new Map(), option)
 }
 

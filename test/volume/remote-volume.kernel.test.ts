@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { readRequest } from '../../src/config/request.ts'
-import { mount } from '../../src/mount/mount.ts'
+import { parseFlexVolumeRequest } from '../../src/config/request.ts'
+import { mountPodVolume } from '../../src/mount/mount.ts'
 import { volumeKindLookup } from '../../src/volume/index.ts'
 import { FakePrograms, findProcessesWith } from '../helper/fake-programs.ts'
 import { cannotServe } from '../helpers/fuse-node.ts'
@@ -93,7 +93,10 @@ describe.skipIf(!isRoot)(addSkipReason(`a volume on a server, ${runsAgainst('nfs
       onTestFinished(() => void process.kill(Number(server), 'SIGKILL'))
       // Not by the stage, which looks at the directory itself.
       const { config } = stage
-      await mount(stage.session(), readRequest(stage.podDirectory('a'), JSON.stringify(NFS), config, volumeKindLookup))
+      await mountPodVolume(
+        stage.session(),
+        parseFlexVolumeRequest(stage.podDirectory('a'), JSON.stringify(NFS), config, volumeKindLookup),
+      )
       expect(stage.noted).toMatchObject({ decision: 'ready' })
       const reason = expect.stringContaining('health unknown: the server does not respond')
       expect(await stage.heal()).toMatchObject([{ state: 'unknown', action: 'none', reason }])

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { onTestFinished } from 'vitest'
-import type { OptionNaming } from '../../src/config/allow.ts'
+import type { RequiredOptionNaming } from '../../src/config/allow.ts'
 import { DEFAULT_CONFIG } from '../../src/config/defaults.ts'
 import type { MountRequest } from '../../src/config/mount-request.ts'
 import { parseSource } from '../../src/config/source.ts'
@@ -107,7 +107,7 @@ export class RemoteStage {
   }
 
   /** How far a rule has to name an option. */
-  naming(option: string): OptionNaming {
+  naming(option: string): RequiredOptionNaming {
     return findRequiredOptionNaming(this.#kind.optionRules(), option)
   }
 }

@@ -1,13 +1,13 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { readSecrets, SECRET_PREFIX } from '../../src/config/json-options.ts'
-import { readRequest } from '../../src/config/request.ts'
-import type { Rule } from '../../src/config/rule.ts'
+import { decodePodSecrets, SECRET_KEY_PREFIX } from '../../src/config/json-options.ts'
+import { parseFlexVolumeRequest } from '../../src/config/request.ts'
+import type { AllowRule } from '../../src/config/rule.ts'
 import { createLinuxHelperRunner } from '../../src/kernel/linux/helpers.ts'
 import { SYSTEM_PROGRAM_DIRECTORIES } from '../../src/kernel/linux/programs.ts'
-import { mount } from '../../src/mount/mount.ts'
-import { unmount } from '../../src/mount/unmount.ts'
+import { mountPodVolume } from '../../src/mount/mount.ts'
+import { unmountPodVolume } from '../../src/mount/unmount.ts'
 import { mountRecords } from '../../src/state/mount-record.ts'
 import { volumeKindLookup } from '../../src/volume/index.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
@@ -41,7 +41,7 @@ describe.skipIf(!isRoot)(title, () => {
     stage.close()
   })
 
-  function allow(secretKeys?: Rule['secretKeys']): void {
+  function allow(secretKeys?: AllowRule['secretKeys']): void {
     const rule = { sources: ['bucket:*', 'bucket:fail', 'bucket:data'], fsTypes: ['fuse.s3fs'], secretKeys }
     const bind = { sources: [`${stage.top}/volumes/*`], fsTypes: ['bind', 'tmpfs', 'ext4', 'nfs', 'fuse.bindfs'] }
     stage.config = { ...stage.config, helperTimeoutSeconds: 10, allow: [bind, rule] }
@@ -50,12 +50,12 @@ describe.skipIf(!isRoot)(title, () => {
     const directory = stage.podDirectory('a')
     fs.mkdirSync(directory, { recursive: true })
     const secrets = Object.entries(secret).map(([key, value]) => [
-      `${SECRET_PREFIX}${key}`,
+      `${SECRET_KEY_PREFIX}${key}`,
       Buffer.from(value).toString('base64'),
     ])
     const text = JSON.stringify({ source, 'kubernetes.io/fsType': fsType, ...Object.fromEntries(secrets) })
-    const request = readRequest(directory, text, stage.config, volumeKindLookup)
-    await mount({ ...stage.session(), secrets: readSecrets(text) }, request)
+    const request = parseFlexVolumeRequest(directory, text, stage.config, volumeKindLookup)
+    await mountPodVolume({ ...stage.session(), secrets: decodePodSecrets(text) }, request)
   }
   const read = (name: string) => fs.readFileSync(`${out}/${name}`, 'utf8')
 
@@ -99,7 +99,7 @@ describe.skipIf(!isRoot)(title, () => {
     const record = mountRecords.read(stage, fs.realpathSync(stage.podDirectory('a')))
     expect(record).toMatchObject({ hadSecrets: true })
     expect(JSON.stringify(record)).not.toContain('wJalr')
-    await unmount(stage.session(), stage.podDirectory('a'))
+    await unmountPodVolume(stage.session(), stage.podDirectory('a'))
   })
 
   it('a key that a daemon keeps is a descriptor that no other process can open by name', async () => {
@@ -141,10 +141,10 @@ describe.skipIf(!isRoot)(title, () => {
       source: 'bucket:data',
       'kubernetes.io/fsType': 'fuse.s3fs',
       mountOptions: 'passwd_file=/etc/shadow',
-      [`${SECRET_PREFIX}passwd`]: Buffer.from(VALUE).toString('base64'),
+      [`${SECRET_KEY_PREFIX}passwd`]: Buffer.from(VALUE).toString('base64'),
     })
-    const request = readRequest(directory, text, stage.config, volumeKindLookup)
-    const made = mount({ ...stage.session(), secrets: readSecrets(text) }, request)
+    const request = parseFlexVolumeRequest(directory, text, stage.config, volumeKindLookup)
+    const made = mountPodVolume({ ...stage.session(), secrets: decodePodSecrets(text) }, request)
     await expect(made).rejects.toThrow('option "mountOptions" has passwd_file')
   })
 })

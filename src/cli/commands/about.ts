@@ -3,7 +3,7 @@ import { FAULT_ENTRIES } from '../../errors/entries/index.ts'
 import type { Fault } from '../../errors/fault.ts'
 import { quoteValue } from '../../errors/refusal.ts'
 import type { Host } from '../../kernel/host.ts'
-import { isUnwell } from '../../repair/state.ts'
+import { isFaultyState } from '../../repair/state.ts'
 import { listReadableMountRecords } from '../../state/mount-record.ts'
 import type { Store } from '../../state/record-directories.ts'
 import { findNearestSpelling, listRecordedVolumes } from './operands.ts'
@@ -111,7 +111,7 @@ export async function summarizeMounts({
 }
 
 function formatMountSummary({ mounts, unrecorded, unreadable }: StatusDocument): string {
-  const unhealthy = mounts.map(({ state }) => state).filter(isUnwell)
+  const unhealthy = mounts.map(({ state }) => state).filter(isFaultyState)
   const problems = [...unhealthy, ...unrecorded.map(() => 'without a record'), ...unreadable.map(() => 'unreadable')]
   const total = mounts.length + unrecorded.length + unreadable.length
   if (total === 0) return 'none on this node'

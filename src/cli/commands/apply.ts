@@ -1,10 +1,10 @@
 import type { FsGroupRequest } from '../../config/mount-request.ts'
-import { needsWalk } from '../../fsgroup/apply-to-volume.ts'
+import { needsGroupWalk } from '../../fsgroup/apply-to-volume.ts'
 import {
-  applyByHand,
-  openByHand,
+  applyGroupToNodeDirectory,
+  openNodeDirectoryVolume,
   refuseKernelFileSystem,
-  refuseOwnFile,
+  refuseOwnLogOrConfig,
   refuseSystemDirectory,
 } from '../../fsgroup/volume-by-hand.ts'
 import { deferHandleClose } from '../../kernel/host.ts'
@@ -49,14 +49,14 @@ export async function applyGroupToDirectory(
 ): Promise<ApplyDocument> {
   const { verb, directory, fsGroup } = command
   const { inodes } = session.host
-  const opened = await openByHand(session, directory, parseMountFlags([], false))
+  const opened = await openNodeDirectoryVolume(session, directory, parseMountFlags([], false))
   using _ = deferHandleClose(inodes, opened.tree)
   refuseKernelFileSystem(opened)
   refuseSystemDirectory(session.host, directory, command.isSure)
-  refuseOwnFile(opened, command.isSure)
-  if (session.expect && needsWalk(session, opened.tree, fsGroup, opened.volume))
+  refuseOwnLogOrConfig(opened, command.isSure)
+  if (session.expect && needsGroupWalk(session, opened.tree, fsGroup, opened.volume))
     await announceInodeCount(session, opened)
-  const report = await applyByHand(session, opened, fsGroup)
+  const report = await applyGroupToNodeDirectory(session, opened, fsGroup)
   const { groupId: group, access: groupAccess, changePolicy: policy } = fsGroup
   const request = { verb, directory, volume: opened.volume, group, groupAccess, policy }
   return { ...request, walked: report !== undefined, report: report ?? createWalkReport() }

@@ -1,8 +1,8 @@
 import { reconcileContainers } from '../../container/container-task.ts'
 import { formatReasonWithCode } from '../../errors/fault.ts'
 import { Refusal } from '../../errors/refusal.ts'
-import { restoreRootBits } from '../../fsgroup/root-bit.ts'
-import { collectGarbage, refuseToForget } from '../../repair/garbage.ts'
+import { restoreLeftoverRootSetGid } from '../../fsgroup/root-bit.ts'
+import { collectGarbage, refuseToForgetVolume } from '../../repair/garbage.ts'
 import type { GarbageItem } from '../../repair/volume-garbage.ts'
 import { listContainerRecords } from '../../state/container-record.ts'
 import { listVolumesWithRecords } from '../../state/record-directories.ts'
@@ -92,9 +92,9 @@ export async function runGarbageCollection(session: Session, { isDry, forget: wo
       `"modekeep status" names those that are`,
     )
   }
-  if (forget !== undefined) await refuseToForget(session, forget)
+  if (forget !== undefined) await refuseToForgetVolume(session, forget)
   const items = [...(await collectGarbage(session, { isDry, forget })), ...collectContainerGarbage(session, isDry)]
-  if (!isDry) await restoreRootBits(session)
+  if (!isDry) await restoreLeftoverRootSetGid(session)
   const removed = items.filter(({ action }) => action === 'removed').map(({ kind, name }) => `${kind} ${name}`)
   session.note({ removed })
   return { verb: 'gc', isDry, items }

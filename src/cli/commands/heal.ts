@@ -7,10 +7,10 @@ import { hasCallSucceeded } from '../../kernel/system-error.ts'
 import { createCallLog } from '../../log/call-log.ts'
 import { appendLogLine } from '../../log/log-file.ts'
 import { healMounts } from '../../repair/heal.ts'
-import { Kubelets } from '../../repair/kubelets.ts'
-import { type Finding, type HealAction, isUnwell, refuseOtherNamespace } from '../../repair/state.ts'
+import { KubeletPods } from '../../repair/kubelets.ts'
+import { type HealAction, isFaultyState, type MountFinding, refuseOtherMountNamespace } from '../../repair/state.ts'
 import { healSubPathsIsolated, listSubPathDirectories, type SubPathFinding } from '../../repair/sub-paths.ts'
-import { type Heal, listSourceDirectories, type WatchOptions } from '../../repair/watch.ts'
+import { type HealWatchOptions, listWatchedSourceDirectories, type RunHeal } from '../../repair/watch.ts'
 import type { Session } from '../../state/session.ts'
 import { listAllStagedProcesses } from '../../volume/kind/staged.ts'
 import { type ContainerFinding, findContainerProblems } from '../node-state/containers.ts'
@@ -114,7 +114,7 @@ export interface HealDocument {
   verb: 'heal'
   isDry: boolean
   /** modekeep's own mounts. */
-  mounts: Finding[]
+  mounts: MountFinding[]
   /** Kubelet's subPath mounts for containers: those of modekeep's volumes, and others on request. */
   subPaths: SubPathFinding[]
   /** Containers that run without the requested group: the runtime's plugin did not run, or the group was refused. */
@@ -123,15 +123,15 @@ export interface HealDocument {
 
 /** Repairs the mounts on this node, or reports what it would do. */
 export function healNode(session: Session, command: HealCommand): Promise<HealDocument> {
-  return healOnce(session, command, new Kubelets())
+  return healOnce(session, command, new KubeletPods())
 }
 
 async function healOnce(
   session: Session,
   { isDry, isWatching, kubelet }: HealCommand,
-  kubelets: Kubelets,
+  kubelets: KubeletPods,
 ): Promise<HealDocument> {
-  refuseOtherNamespace(session)
+  refuseOtherMountNamespace(session)
   const { inodes } = session.host
   const isThere = (path: string) => hasCallSucceeded(() => inodes.close(inodes.openTrusted(path)))
   // A watch may begin before kubelet.
@@ -146,7 +146,7 @@ async function healOnce(
   const subPaths = await healSubPathsIsolated(session, kubelet, { dryRun: isDry })
   const containers = findContainerProblems(session)
   session.note({
-    found: mounts.filter(({ state }) => isUnwell(state)),
+    found: mounts.filter(({ state }) => isFaultyState(state)),
     subPaths,
     ...(containers.length > 0 && { containers }),
   })
@@ -155,8 +155,8 @@ async function healOnce(
 
 /** Calls `heal` after every change on the node, until a signal ends it. */
 export type WatchNode = (
-  heal: Heal,
-  events: Pick<WatchOptions, 'failed'> & { warn(message: string): void },
+  heal: RunHeal,
+  events: Pick<HealWatchOptions, 'failed'> & { warn(message: string): void },
 ) => Promise<void>
 
 interface HealWatchContext {
@@ -183,12 +183,12 @@ export async function healAfterEachChange(
   const last = { repeated: 0, reported: 0 }
   const newLog = () =>
     createCallLog({ verb: 'heal' }, config.logLevel, (line) => appendLogLine(fs, config.logFile, line), last)
-  const kubelets = new Kubelets()
+  const kubelets = new KubeletPods()
   let lastReported: string | undefined
   let lastFailure = ''
   let notReady: string | undefined = 'no heal has ended yet'
   let lastDone = Number.NEGATIVE_INFINITY
-  const healNow: Heal = async () => {
+  const healNow: RunHeal = async () => {
     config = await configNow()
     const log = newLog()
     const current = { ...session, config, note: log.note, warn: log.warn }
@@ -198,7 +198,7 @@ export async function healAfterEachChange(
     const document = await healOnce(current, command, kubelets)
     const { mounts, subPaths, containers } = document
     const others = containers.map(({ pod, name, volume, state, reason }) => ({ pod, name, volume, state, reason }))
-    const findings = normalizeFindings([mounts.filter(({ state }) => isUnwell(state)), subPaths, others])
+    const findings = normalizeFindings([mounts.filter(({ state }) => isFaultyState(state)), subPaths, others])
     // A repeated repair is reported each time, though its findings are equal.
     const hasRepaired = [...mounts, ...subPaths].some(({ action }) => action !== 'none' && action !== 'failed')
     if (hasRepaired) lastDone = performance.now()
@@ -213,7 +213,7 @@ export async function healAfterEachChange(
     const isUndone = mounts.some(({ state, action }) => state === 'in progress' || action === 'failed')
     const ofSubPaths = listSubPathDirectories(current, command.kubelet)
     // A lookup in a server's directory may block indefinitely, so only local directories are watched.
-    const sources = listSourceDirectories(current)
+    const sources = listWatchedSourceDirectories(current)
     const watched = sources.filter(createLocalPathCheck(session.host))
     return {
       watched: [...watched, ...ofSubPaths],

@@ -1,5 +1,5 @@
 import { Refusal } from '../../errors/refusal.ts'
-import { refuseOtherNamespace } from '../../repair/state.ts'
+import { refuseOtherMountNamespace } from '../../repair/state.ts'
 import type { Session } from '../../state/session.ts'
 import { completionVerb, explainVerb, helpVerb, versionVerb } from './about.ts'
 import { applyVerb } from './apply.ts'
@@ -96,6 +96,6 @@ export async function runVerb(
   caller = CALLER_WITHOUT_STDOUT,
 ): Promise<CommandDocument> {
   const work: SessionVerb<SessionCommand, CommandDocument> = OPERATOR_VERBS[command.verb]
-  if (!work.isForAnyNamespace) refuseOtherNamespace(session)
+  if (!work.isForAnyNamespace) refuseOtherMountNamespace(session)
   return work.run(session, command, caller)
 }

@@ -1,4 +1,4 @@
-import { parseGroup } from '../../config/option-faults.ts'
+import { parseGroupId } from '../../config/option-faults.ts'
 import { quoteValue } from '../../errors/refusal.ts'
 import { isPlainVolumeIdPrefix } from '../../state/volume-id.ts'
 
@@ -17,7 +17,7 @@ interface OptionForm {
 type OptionValueCheck = NonNullable<OptionForm['fault']>
 
 const checkGroupId = (value: string) =>
-  typeof parseGroup(value) === 'number'
+  typeof parseGroupId(value) === 'number'
     ? undefined
     : 'a group is a decimal number from 0 to 4294967294, without sign or leading zeros'
 

@@ -1,10 +1,10 @@
 import { catchRefusalMessage } from '../../errors/refusal.ts'
-import { needsWalk, refuseOtherUsers } from '../../fsgroup/apply-to-volume.ts'
+import { needsGroupWalk, refuseOtherVolumeUsers } from '../../fsgroup/apply-to-volume.ts'
 import {
-  createGroupTarget,
-  openByHand,
+  createFsGroupTarget,
+  openNodeDirectoryVolume,
   refuseKernelFileSystem,
-  refuseOwnFile,
+  refuseOwnLogOrConfig,
   refuseSystemDirectory,
 } from '../../fsgroup/volume-by-hand.ts'
 import { deferHandleClose } from '../../kernel/host.ts'
@@ -98,13 +98,13 @@ export interface PlanDocument extends ApplyGroupDocument<'plan'> {
 export async function planGroupChange(session: Session, command: ApplyGroupCommand<'plan'>): Promise<PlanDocument> {
   const { verb, directory, fsGroup } = command
   const { inodes } = session.host
-  const opened = await openByHand(session, directory, parseMountFlags(['noatime'], true))
+  const opened = await openNodeDirectoryVolume(session, directory, parseMountFlags(['noatime'], true))
   using _ = deferHandleClose(inodes, opened.tree)
   refuseKernelFileSystem(opened)
   const { volume, tree } = opened
   const { groupId: group, access: groupAccess, changePolicy: policy } = fsGroup
   const root = inodes.stat(tree)
-  const walks = needsWalk(session, tree, fsGroup, volume)
+  const walks = needsGroupWalk(session, tree, fsGroup, volume)
   const walk = readRunningWalk(session, volume)
   const record = volumeRecords.readUnlessDamaged(session, volume)
   using journal = openReadableJournal(session, volume)
@@ -112,8 +112,8 @@ export async function planGroupChange(session: Session, command: ApplyGroupComma
   const { report, widened, differences } = walks ? seen : { report: createWalkReport(), widened: 0, differences: [] }
   const refuse = () => {
     refuseSystemDirectory(session.host, directory, command.isSure)
-    refuseOwnFile(opened, command.isSure)
-    refuseOtherUsers(session, group, createGroupTarget(opened), root.device)
+    refuseOwnLogOrConfig(opened, command.isSure)
+    refuseOtherVolumeUsers(session, group, createFsGroupTarget(opened), root.device)
     refuseOtherDisk(session, volume, tree)
   }
   const kubeletWalks = policy === 'Always' || !isWalkSkippedByKubelet(root, group)

@@ -1,5 +1,10 @@
 import { catchRefusalMessage } from '../../errors/refusal.ts'
-import { type ByHandRestoreResult, openByHand, refuseRestore, restoreByHand } from '../../fsgroup/volume-by-hand.ts'
+import {
+  type NodeDirectoryRestoreResult,
+  openNodeDirectoryVolume,
+  refuseNodeDirectoryRestore,
+  restoreNodeDirectory,
+} from '../../fsgroup/volume-by-hand.ts'
 import { deferHandleClose } from '../../kernel/host.ts'
 import { parseMountFlags } from '../../kernel/mount-table/mount-flags.ts'
 import { createWalkReport, type SkipReason, type WalkReport } from '../../ownership/walk/report.ts'
@@ -103,19 +108,19 @@ export async function restoreRecordedOwnership(session: Session, command: Restor
   const [directory, recordedVolume] =
     'volume' in found ? [await findVolumePath(session, found.volume), found.volume] : [found.directory, undefined]
   const flags = isDry ? parseMountFlags(['noatime'], true) : parseMountFlags([], false)
-  const opened = await openByHand(session, directory, flags, recordedVolume)
+  const opened = await openNodeDirectoryVolume(session, directory, flags, recordedVolume)
   const { inodes } = session.host
   const { volume, tree } = opened
   using _ = deferHandleClose(inodes, tree)
   const about = { verb, directory, volume, isDry, isForced }
   if (!isDry) {
     await announceInodeCount(session, opened)
-    const restored = await restoreByHand(session, opened, isForced)
+    const restored = await restoreNodeDirectory(session, opened, isForced)
     const { outcome, report = createWalkReport(), otherDisk: other = null } = restored
     const next = formatNextRestoreStep(session, restored, volume, isForced)
     return { ...about, outcome, next, refusal: null, otherDisk: other, report, differences: [] }
   }
-  const refusal = catchRefusalMessage(() => refuseRestore(session, opened, isForced)) ?? null
+  const refusal = catchRefusalMessage(() => refuseNodeDirectoryRestore(session, opened, isForced)) ?? null
   using journal = openReadableJournal(session, volume)
   if (journal === undefined || journal.isEmpty()) {
     const outcome = 'nothing recorded'
@@ -152,12 +157,12 @@ function formatRestoreRemedies({ left = {} }: Partial<WalkReport>): string {
 
 function formatNextRestoreStep(
   session: Session,
-  { outcome, kept: left = 0, report }: ByHandRestoreResult,
+  { outcome, kept: left = 0, report }: NodeDirectoryRestoreResult,
   volume: string,
   isForced: boolean,
 ): string | null {
   if (outcome === 'unfinished') return formatRestoreRemedies(report ?? {})
-  // The volume's record was unreadable, so restoreByHand wrote none in which the skipped inodes could be counted.
+  // The volume's record was unreadable, so restoreNodeDirectory wrote none in which the skipped inodes could be counted.
   if (outcome === 'partly restored' && !volumeRecords.has(session, volume)) {
     return isForced ? null : 'with --force what its users changed is put back too'
   }

@@ -1,8 +1,8 @@
 import type { FaultCode } from '../../errors/entries/index.ts'
 import { deferHandleClose, getErrno } from '../../kernel/host.ts'
 import { createPathLookups, type PathLookups } from '../../kernel/mount-table/responsiveness.ts'
-import { healMounts, isOver } from '../../repair/heal.ts'
-import type { Finding } from '../../repair/state.ts'
+import { healMounts, isUnmountComplete } from '../../repair/heal.ts'
+import type { MountFinding } from '../../repair/state.ts'
 import { listRecordedMounts, type MountRecord } from '../../state/mount-record.ts'
 import { findRunningPlugin } from '../../state/process-records.ts'
 import { listVolumesWithRecords } from '../../state/record-directories.ts'
@@ -90,12 +90,12 @@ export interface MountStatus {
   /** Mount time in ISO 8601. */
   since: string | null
   /** The state that `heal` would find, and the reason. */
-  state: Finding['state']
+  state: MountFinding['state']
   reason: string
   /** The code of the reason; null: no entry describes it. */
   code: FaultCode | null
   /** The action that `heal` would take. `failed`: it cannot repair the mount, and `reason` names the remedy. */
-  repair: Finding['action']
+  repair: MountFinding['action']
   /** The running walk or restore of the volume. */
   walk: WalkStatus | null
   /** Mount options that the pod's containers may lack, because nothing passes them to the container runtime. */
@@ -116,7 +116,7 @@ export async function readNodeStatus(session: Session): Promise<StatusDocument> 
   const hasPlugin = findRunningPlugin(session)?.isRegistered === true
   const mounts = records.flatMap((record) => {
     const found = findings.get(record.directory)
-    if (found === undefined || isOver(record, found)) return []
+    if (found === undefined || isUnmountComplete(record, found)) return []
     const hiddenSubmounts = hidden.get(record.directory) ?? null
     const { state, reason, code = null, action: repair } = found
     return [{ ...createMountStatus(session, record, hasPlugin), hiddenSubmounts, state, reason, code, repair }]

@@ -1,5 +1,5 @@
 import { dirname } from 'node:path'
-import { parseEntryDirectory } from '../../config/rule.ts'
+import { parseSourceEntryDirectory } from '../../config/rule.ts'
 import { createFault, type Fault, renderFault } from '../../errors/fault.ts'
 import { getErrno, type Handle, type Host } from '../../kernel/host.ts'
 import { createGroupSwapMap } from '../../kernel/id-map.ts'
@@ -41,7 +41,7 @@ export async function* checkConfiguration(
   yield* checkSystemGroups(config.map, 'map', file)
   const entries = config.allow.flatMap(({ sources = ['/*'] }) => sources)
   // Sources of servers are no local directories, so only their mounts are checked.
-  const sources = [...new Set(entries.flatMap((entry) => parseEntryDirectory(entry) ?? []))]
+  const sources = [...new Set(entries.flatMap((entry) => parseSourceEntryDirectory(entry) ?? []))]
   const directories = sources.filter((source) => source !== '/')
   yield* checkAllowedSources(session, directories, file)
   if (directories.length < sources.length) {

@@ -1,5 +1,5 @@
 import type { NodeConfig } from '../../config/defaults.ts'
-import { DEFAULT_FS_TYPES } from '../../config/rule.ts'
+import { DEFAULT_ALLOWED_FS_TYPES } from '../../config/rule.ts'
 import { quoteValue, Refusal } from '../../errors/refusal.ts'
 import { explainRootOnlyDevice, FUSE_DEVICE_PATH } from '../../frontends/device-plugin/decide.ts'
 import { isDevicePluginSocketName } from '../../frontends/device-plugin/sockets.ts'
@@ -82,7 +82,7 @@ function listHelperPrograms(fsType: string): string[] {
 
 /** Checks the helper programs of the types that the configuration allows. */
 export function* checkHelperPrograms({ findProgram }: NodeDiagnosis, { allow }: NodeConfig): Generator<CheckResult> {
-  const fsTypes = new Set(allow.flatMap((rule) => rule.fsTypes ?? DEFAULT_FS_TYPES))
+  const fsTypes = new Set(allow.flatMap((rule) => rule.fsTypes ?? DEFAULT_ALLOWED_FS_TYPES))
   const programs = new Set([...fsTypes].flatMap(listHelperPrograms))
   if (programs.size === 0)
     yield createOkResult(`no helper program is needed for ${[...fsTypes].join(', ') || 'no volume'}`)

@@ -4,8 +4,8 @@ import { catchRefusalMessage } from '../../errors/refusal.ts'
 import { parseMountinfo } from '../../kernel/mount-table/mountinfo.ts'
 import { createPathLookups, type PathLookups } from '../../kernel/mount-table/responsiveness.ts'
 import { collectGarbage } from '../../repair/garbage.ts'
-import { healMounts, isOver } from '../../repair/heal.ts'
-import { isUnwell, refuseOtherNamespace } from '../../repair/state.ts'
+import { healMounts, isUnmountComplete } from '../../repair/heal.ts'
+import { isFaultyState, refuseOtherMountNamespace } from '../../repair/state.ts'
 import { createContainerExistenceCheck, listContainerRecords } from '../../state/container-record.ts'
 import { explainOtherDiskAtPath } from '../../state/find-volume.ts'
 import { isVolumeBusy } from '../../state/lock-holders.ts'
@@ -32,7 +32,7 @@ import {
 
 /** Compares records with mounts, in both directions. */
 export async function* checkRecordedMounts(session: Session): AsyncGenerator<CheckResult> {
-  const namespaceRefusal = catchRefusalMessage(() => refuseOtherNamespace(session))
+  const namespaceRefusal = catchRefusalMessage(() => refuseOtherMountNamespace(session))
   if (namespaceRefusal !== undefined) {
     return yield createFaultResult(namespaceRefusal, "call it in kubelet's mount namespace: nsenter --target 1 --mount")
   }
@@ -40,14 +40,14 @@ export async function* checkRecordedMounts(session: Session): AsyncGenerator<Che
   // An unreadable record is reported once, below, with its remedy.
   const found = (await healMounts(session, true)).filter((finding) => {
     const { record, problem } = recorded.get(finding.directory) ?? {}
-    return problem === undefined && !(record && isOver(record, finding))
+    return problem === undefined && !(record && isUnmountComplete(record, finding))
   })
   const healthy = found.filter(({ state }) => state === 'healthy').length
   const readable = [...recorded.values()].filter(({ problem }) => problem === undefined).length
   yield createOkResult(`${healthy} of ${readable} recorded mounts are healthy`)
   for (const finding of found) {
     const { directory, state, action } = finding
-    if (!isUnwell(state)) continue
+    if (!isFaultyState(state)) continue
     const text = `${directory} is ${state}: ${formatReasonWithCode(finding)}`
     if (action === 'failed') yield createFaultResult(text, 'remove the cause, then run modekeep heal')
     else if (action === 'none') yield createWarningResult(text, 'what the reason says')

@@ -1,10 +1,10 @@
 import {
-  DEFAULT_FS_TYPES,
-  hasOverlap,
-  isSourceWithin,
+  type AllowRule,
+  areSourceEntriesOverlapping,
+  DEFAULT_ALLOWED_FS_TYPES,
+  isSourceEntryWithin,
   matchesGlob,
-  NAMESPACE,
-  type Rule,
+  NAMESPACE_PLACEHOLDER,
   type SystemGroupRule,
 } from '../../config/rule.ts'
 import { quoteValue } from '../../errors/refusal.ts'
@@ -14,7 +14,7 @@ import { isOptionTaken, parseOptionName } from '../../volume/kind/options.ts'
 import { type CheckResult, createFaultResult, createOkResult, createWarningResult } from './findings.ts'
 
 /** Describes each rule in a sentence, and warns of probably unintended effects. */
-export function* checkAllowRules(rules: readonly Rule[], file: string): Generator<CheckResult> {
+export function* checkAllowRules(rules: readonly AllowRule[], file: string): Generator<CheckResult> {
   if (rules.length === 0)
     yield createWarningResult('no rule allows anything: every mount is refused', `add a rule to "allow" in ${file}`)
   for (const [at, rule] of rules.entries()) yield createOkResult(`rule ${at + 1}: ${describeRule(rule)}`)
@@ -51,12 +51,12 @@ const joinTexts = (texts: readonly string[] | undefined) => texts?.join(', ')
 const hasSource = (fsType: string) => volumeKindLookup.find(fsType)?.hasNoSource !== true
 
 /** Describes in a sentence which pods may mount which volumes. */
-function describeRule(rule: Rule): string {
-  const { namespaces, volumes, sources, fsTypes = DEFAULT_FS_TYPES, groupAccess, fsGroups } = rule
+function describeRule(rule: AllowRule): string {
+  const { namespaces, volumes, sources, fsTypes = DEFAULT_ALLOWED_FS_TYPES, groupAccess, fsGroups } = rule
   const pods =
     namespaces === undefined ? 'pods of every namespace' : `pods of ${joinTexts(namespaces) || 'no namespace'}`
   const places = sources?.map((entry) => {
-    const text = entry.replaceAll(NAMESPACE, '<their namespace>')
+    const text = entry.replaceAll(NAMESPACE_PLACEHOLDER, '<their namespace>')
     return text.endsWith('/*') ? `what lies below ${text.slice(0, -2) || '/'}` : text
   })
   const withSource = fsTypes.filter(hasSource)
@@ -84,7 +84,11 @@ function describeRule(rule: Rule): string {
 }
 
 /** Reports mount options that no volume type of the rule supports: they allow nothing, and pods would be refused. */
-function* checkRuleOptions({ fsTypes = DEFAULT_FS_TYPES, mountOptions = [] }: Rule, at: number, file: string) {
+function* checkRuleOptions(
+  { fsTypes = DEFAULT_ALLOWED_FS_TYPES, mountOptions = [] }: AllowRule,
+  at: number,
+  file: string,
+) {
   const knownKinds = fsTypes.flatMap((fsType) => volumeKindLookup.find(fsType) ?? [])
   // The options of an external mount helper are known to that helper only.
   if (knownKinds.length === 0 || knownKinds.some(({ takesAny }) => takesAny)) return
@@ -107,7 +111,13 @@ function* checkRuleOptions({ fsTypes = DEFAULT_FS_TYPES, mountOptions = [] }: Ru
 }
 
 /** Warns of rules that are never used. The first matching rule decides, so a wider rule hides a narrower one after it. */
-function* checkRuleOrder(earlier: Rule, before: number, rule: Rule, at: number, file: string): Generator<CheckResult> {
+function* checkRuleOrder(
+  earlier: AllowRule,
+  before: number,
+  rule: AllowRule,
+  at: number,
+  file: string,
+): Generator<CheckResult> {
   if (includesRule(earlier, rule)) {
     const text = `rule ${at + 1} has no effect: rule ${before + 1} before it matches all that it matches`
     yield createWarningResult(text, `remove it from "allow" in ${file}, or put it first`)
@@ -118,19 +128,27 @@ function* checkRuleOrder(earlier: Rule, before: number, rule: Rule, at: number, 
 }
 
 /** True if `wide` matches everything that `narrow` matches. */
-function includesRule(wide: Rule, narrow: Rule): boolean {
-  const { namespaces, sources, fsTypes = DEFAULT_FS_TYPES, ownership, groupAccess, fsGroups, idmapFrom = [] } = wide
+function includesRule(wide: AllowRule, narrow: AllowRule): boolean {
+  const {
+    namespaces,
+    sources,
+    fsTypes = DEFAULT_ALLOWED_FS_TYPES,
+    ownership,
+    groupAccess,
+    fsGroups,
+    idmapFrom = [],
+  } = wide
   const has = (all: readonly string[] | undefined, some: readonly string[] | undefined) =>
     all === undefined || (some?.every((one) => all.includes(one)) ?? false)
-  const needsSource = (narrow.fsTypes ?? DEFAULT_FS_TYPES).some(hasSource)
+  const needsSource = (narrow.fsTypes ?? DEFAULT_ALLOWED_FS_TYPES).some(hasSource)
   return (
     (namespaces === undefined ||
       (narrow.namespaces?.every((one) => namespaces.some((glob) => matchesGlob(glob, one))) ?? false)) &&
     (!needsSource ||
       sources === undefined ||
-      (narrow.sources?.every((one) => sources.some((entry) => isSourceWithin(one, entry))) ?? false)) &&
+      (narrow.sources?.every((one) => sources.some((entry) => isSourceEntryWithin(one, entry))) ?? false)) &&
     has(wide.volumes, narrow.volumes) &&
-    has(fsTypes, narrow.fsTypes ?? DEFAULT_FS_TYPES) &&
+    has(fsTypes, narrow.fsTypes ?? DEFAULT_ALLOWED_FS_TYPES) &&
     has(ownership, narrow.ownership) &&
     has(groupAccess, narrow.groupAccess) &&
     has(fsGroups, narrow.fsGroups) &&
@@ -144,9 +162,9 @@ const EXAMPLE_NAMESPACES = ['some-namespace', 'another-namespace']
 
 /** Warns if a rule gives a namespace access to a source that another namespace may write. */
 function* checkNamespaceOverlap(
-  rule: Rule,
+  rule: AllowRule,
   at: number,
-  writer: Rule,
+  writer: AllowRule,
   other: number,
   file: string,
 ): Generator<CheckResult> {
@@ -155,7 +173,7 @@ function* checkNamespaceOverlap(
   const names = [rule, writer].flatMap(({ namespaces = [] }) => namespaces.map((glob) => glob.replaceAll('*', 'x')))
   const more = [rule, writer].flatMap(({ namespaces = [] }) => namespaces.map((glob) => glob.replaceAll('*', 'y')))
   const candidates = [...new Set([...names, ...more, ...EXAMPLE_NAMESPACES])]
-  const may = ({ namespaces }: Rule, name: string) => namespaces?.some((glob) => matchesGlob(glob, name)) ?? true
+  const may = ({ namespaces }: AllowRule, name: string) => namespaces?.some((glob) => matchesGlob(glob, name)) ?? true
   for (const guest of candidates.filter((name) => may(rule, name))) {
     for (const host of candidates.filter((name) => name !== guest && may(writer, name))) {
       const place = findSharedSource(rule, guest, writer, host)
@@ -167,7 +185,7 @@ function* checkNamespaceOverlap(
         : `namespace ${quoteValue(guest)} into that of ${quoteValue(host)}`
       yield createWarningResult(
         `${which} ${who}: ${place}`,
-        `write ${NAMESPACE} as a directory of the source, or name one namespace, in "allow" of ${file}`,
+        `write ${NAMESPACE_PLACEHOLDER} as a directory of the source, or name one namespace, in "allow" of ${file}`,
       )
       return
     }
@@ -175,9 +193,11 @@ function* checkNamespaceOverlap(
 }
 
 /** Returns a source that both rules allow. */
-function findSharedSource(one: Rule, first: string, other: Rule, second: string): string | undefined {
-  const expandSources = ({ sources, fsTypes = DEFAULT_FS_TYPES }: Rule, namespace: string) =>
-    !fsTypes.some(hasSource) ? [] : (sources ?? ['/*']).map((entry) => entry.replaceAll(NAMESPACE, namespace))
+function findSharedSource(one: AllowRule, first: string, other: AllowRule, second: string): string | undefined {
+  const expandSources = ({ sources, fsTypes = DEFAULT_ALLOWED_FS_TYPES }: AllowRule, namespace: string) =>
+    !fsTypes.some(hasSource)
+      ? []
+      : (sources ?? ['/*']).map((entry) => entry.replaceAll(NAMESPACE_PLACEHOLDER, namespace))
   const others = expandSources(other, second)
-  return expandSources(one, first).find((entry) => others.some((there) => hasOverlap(entry, there)))
+  return expandSources(one, first).find((entry) => others.some((there) => areSourceEntriesOverlapping(entry, there)))
 }

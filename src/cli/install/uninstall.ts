@@ -1,5 +1,5 @@
 import { dirname } from 'node:path'
-import { removeEmptyStaging, resolveStagingPath } from '../../container/clone-staging.ts'
+import { removeEmptyStagingMount, resolveCloneStagingPath } from '../../container/clone-staging.ts'
 import { parseMountinfo } from '../../kernel/mount-table/mountinfo.ts'
 import { tolerateSystemErrors } from '../../kernel/system-error.ts'
 import { warnOnFailure } from '../../state/session.ts'
@@ -46,11 +46,11 @@ export function uninstallDriver(site: InstallSite<UninstallCommand>) {
 function removeCloneStaging(site: InstallSite<UninstallCommand>): void {
   const { admin, state, warn, report } = site
   const node = { host: admin.host, config: { stateDir: state }, warn }
-  const staging = resolveStagingPath(node)
+  const staging = resolveCloneStagingPath(node)
   const isMounted = () => findMountPoints(site, staging)?.includes(staging) === true
   if (!isMounted()) return
   takeInstallStep(site, `unmount ${staging}`, () =>
-    warnOnFailure(site, `cannot unmount ${staging}`, () => removeEmptyStaging(node)),
+    warnOnFailure(site, `cannot unmount ${staging}`, () => removeEmptyStagingMount(node)),
   )
   if (!site.command.isDry) report(isMounted() ? 'kept' : 'removed', staging)
 }

@@ -1,5 +1,5 @@
 import { catchRefusalMessage } from '../../errors/refusal.ts'
-import type { VolumeByHand } from '../../fsgroup/volume-by-hand.ts'
+import type { NodeDirectoryVolume } from '../../fsgroup/volume-by-hand.ts'
 import { DIRENT_TYPE_DIRECTORY } from '../../kernel/dirents.ts'
 import { deferHandleClose, type Handle, type Inodes } from '../../kernel/host.ts'
 import { isLocalMountTree } from '../../kernel/mount-table/responsiveness.ts'
@@ -46,7 +46,10 @@ export function readRunningWalk(session: Session, volume: string): WalkStatus | 
  * Reports the expected number of inodes to the progress line. Not for volumes of a server or a daemon, because counting
  * would block while those are unresponsive.
  */
-export async function announceInodeCount(session: Session, { tree, directory, volume }: VolumeByHand): Promise<void> {
+export async function announceInodeCount(
+  session: Session,
+  { tree, directory, volume }: NodeDirectoryVolume,
+): Promise<void> {
   const { host, expect } = session
   if (!expect || !isLocalMountTree(host, tree, directory)) return
   if (!session.isolatesWalks) return expect(await countInodes(host.inodes, tree))

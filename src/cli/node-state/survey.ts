@@ -1,4 +1,4 @@
-import type { VolumeByHand } from '../../fsgroup/volume-by-hand.ts'
+import type { NodeDirectoryVolume } from '../../fsgroup/volume-by-hand.ts'
 import {
   BLOCK_DEVICE_TYPE,
   CHARACTER_DEVICE_TYPE,
@@ -74,7 +74,7 @@ export type OwnershipSurvey = Awaited<ReturnType<typeof surveyOwnership>>
  */
 export async function surveyVolume(
   session: Session,
-  { volume, tree, directory }: VolumeByHand,
+  { volume, tree, directory }: NodeDirectoryVolume,
   task: SurveyTask,
   journal: Journal | undefined,
 ): Promise<OwnershipSurvey> {

@@ -1,6 +1,6 @@
-import { parseGroup, parsePodUid } from '../../config/option-faults.ts'
-import { AUTHOR_KEYS } from '../../config/request.ts'
-import type { Lifecycle } from '../../config/rule.ts'
+import { parseGroupId, parsePodUid } from '../../config/option-faults.ts'
+import { AUTHOR_OPTION_KEYS } from '../../config/request.ts'
+import type { CsiLifecycle } from '../../config/rule.ts'
 import { createFault, type Fault } from '../../errors/fault.ts'
 import { quoteValue, Refusal } from '../../errors/refusal.ts'
 import { checkFieldSize, checkPathSize, checkSecretsSize, MAX_FIELD_BYTES } from '../../kernel/path/input-sizes.ts'
@@ -30,10 +30,10 @@ const SERVICE_ACCOUNT_ATTRIBUTE_KEY = `${POD_INFO_KEY_PREFIX}serviceAccount.name
 
 /** Returns whether modekeep reads the key of volume_context. */
 const isSupportedAttributeKey = (key: string) =>
-  AUTHOR_KEYS.includes(key) || Object.hasOwn(POD_INFO_OPTION_KEYS, key) || key === SERVICE_ACCOUNT_ATTRIBUTE_KEY
+  AUTHOR_OPTION_KEYS.includes(key) || Object.hasOwn(POD_INFO_OPTION_KEYS, key) || key === SERVICE_ACCOUNT_ATTRIBUTE_KEY
 /** Attribute that a provisioner adds to its volumes. */
 const PROVISIONER_ATTRIBUTE_KEY = 'storage.kubernetes.io/csiProvisionerIdentity'
-const VOLUME_LIFECYCLES: ReadonlyMap<string | undefined, Lifecycle> = new Map([
+const VOLUME_LIFECYCLES: ReadonlyMap<string | undefined, CsiLifecycle> = new Map([
   ['true', 'inline'],
   ['false', 'persistent'],
 ])
@@ -55,7 +55,7 @@ export function parsePublishRequest(
   faults.push(...findVolumeCapabilityFaults(capability), ...findUnknownAttributeFaults(context))
   const pod = parsePodInfo(context, directory, faults)
   const { fsType = '', mountFlags = [], volumeMountGroup = '' } = capability?.mount ?? {}
-  if (volumeMountGroup !== '' && typeof parseGroup(volumeMountGroup) !== 'number') {
+  if (volumeMountGroup !== '' && typeof parseGroupId(volumeMountGroup) !== 'number') {
     faults.push(
       createFault(
         'csi-request',
@@ -78,7 +78,9 @@ export function parsePublishRequest(
   }
   if (faults.length > 0) throw new Refusal(faults)
   const isReadOnly = request.readonly || READ_ONLY_ACCESS_MODES.includes(capability?.accessMode?.mode ?? 0)
-  const own = AUTHOR_KEYS.filter((key) => Object.hasOwn(context, key)).map((key) => [key, context[key] ?? ''] as const)
+  const own = AUTHOR_OPTION_KEYS.filter((key) => Object.hasOwn(context, key)).map(
+    (key) => [key, context[key] ?? ''] as const,
+  )
   const mountOptions = [context.mountOptions ?? '', ...mountFlags].filter((option) => option !== '')
   const options = new Map<string, string>([
     ...own,
@@ -102,14 +104,15 @@ export function parsePublishRequest(
 /** Refuses unknown attributes. The author may write any key here, even those that only kubelet writes for a FlexVolume. */
 function findUnknownAttributeFaults(context: Readonly<Record<string, string>>): Fault[] {
   const foreign = Object.keys(context).filter(
-    (key) => !AUTHOR_KEYS.includes(key) && !key.startsWith(POD_INFO_KEY_PREFIX) && key !== PROVISIONER_ATTRIBUTE_KEY,
+    (key) =>
+      !AUTHOR_OPTION_KEYS.includes(key) && !key.startsWith(POD_INFO_KEY_PREFIX) && key !== PROVISIONER_ATTRIBUTE_KEY,
   )
   if (foreign.length === 0) return []
   return [
     createFault(
       'csi-attribute',
       `volumeAttributes have unknown ${quoteValue(foreign)}`,
-      `the attributes are ${AUTHOR_KEYS.join(', ')}`,
+      `the attributes are ${AUTHOR_OPTION_KEYS.join(', ')}`,
     ),
   ]
 }

@@ -1,5 +1,5 @@
 import { dirname } from 'node:path'
-import { isSameMount, type MountRequest } from '../../config/mount-request.ts'
+import { isSameMountRequest, type MountRequest } from '../../config/mount-request.ts'
 import { quoteValue, Refusal } from '../../errors/refusal.ts'
 import { getErrno, type Host } from '../../kernel/host.ts'
 import {
@@ -17,10 +17,10 @@ import {
 } from '../../kernel/mount-table/mount-point.ts'
 import { FileError, hasCallSucceeded } from '../../kernel/system-error.ts'
 import { CSI_WORKER_VERB } from '../../kernel/worker-process.ts'
-import { DIRECTORY_MODE } from '../../mount/attach.ts'
-import { mount } from '../../mount/mount.ts'
-import { findInVolumeDirectory } from '../../mount/sub-path-binds.ts'
-import { unmount } from '../../mount/unmount.ts'
+import { MOUNT_POINT_DIRECTORY_MODE } from '../../mount/attach.ts'
+import { mountPodVolume } from '../../mount/mount.ts'
+import { findVolumeLeftovers } from '../../mount/sub-path-binds.ts'
+import { unmountPodVolume } from '../../mount/unmount.ts'
 import { endAbandonedLockHolder } from '../../state/lock-holders.ts'
 import { tryAcquireRecordLock } from '../../state/locks.ts'
 import { isRecordedMount, mountRecords } from '../../state/mount-record.ts'
@@ -38,7 +38,7 @@ import { CsiCallFailure } from './worker-tasks.ts'
 export async function publishVolume(session: Session, request: MountRequest): Promise<boolean> {
   let isCreated = false
   try {
-    const { wasReady = false } = await mount(session, request, (point) => {
+    const { wasReady = false } = await mountPodVolume(session, request, (point) => {
       isCreated = prepareTargetDirectory(session, request, point)
     })
     return wasReady
@@ -59,7 +59,7 @@ function prepareTargetDirectory(session: Session, request: MountRequest, point: 
   if (stat === undefined) {
     writeTargetOrigin(session, point.path, 'made')
     // If there is a record, an interrupted call has removed the directory, and the mount creates it again.
-    if (record === undefined) host.inodes.createDirectory(point.parent, point.name, DIRECTORY_MODE)
+    if (record === undefined) host.inodes.createDirectory(point.parent, point.name, MOUNT_POINT_DIRECTORY_MODE)
     return record === undefined
   }
   const { mounted } = resolveMountPointState(host, point, stat)
@@ -68,7 +68,7 @@ function prepareTargetDirectory(session: Session, request: MountRequest, point: 
     if (isFirst) writeTargetOrigin(session, point.path, 'found')
     return false
   }
-  if (isSameMount(record.request, request)) return false
+  if (isSameMountRequest(record.request, request)) return false
   throw new CsiCallFailure(
     'ALREADY_EXISTS',
     `target_path ${quoteValue(point.path)} is published with other options: delete the pod to apply those of now`,
@@ -114,7 +114,7 @@ export async function unpublishVolume(session: Session, directory: string, drive
   const { isPublished, isMade } = findTargetPublicationState(session, directory, driver)
   if (!isPublished) return session.note({ decision: 'nothing published' })
   let failure: unknown
-  await unmount(session, directory, (point) => {
+  await unmountPodVolume(session, directory, (point) => {
     try {
       if (isMade) removeTargetDirectory(session.host, point)
       else refuseNonEmptyTarget(session.host, point)
@@ -172,7 +172,7 @@ function removeTargetDirectory({ inodes }: Host, point: MountPoint): void {
 
 /** Kubelet removes an empty directory itself. @throws {Refusal} if the directory is not empty */
 function refuseNonEmptyTarget(host: Host, point: MountPoint): void {
-  if (findInVolumeDirectory(host, point.path).length > 0) throw createNonEmptyTargetRefusal(point)
+  if (findVolumeLeftovers(host, point.path).length > 0) throw createNonEmptyTargetRefusal(point)
 }
 
 function createNonEmptyTargetRefusal({ path }: MountPoint): Refusal {

@@ -6,8 +6,8 @@ import { deferHandleClose } from '../../kernel/host.ts'
 import type { SpaceUsage } from '../../kernel/inodes.ts'
 import { type MountPoint, openMountPoint } from '../../kernel/mount-table/mount-point.ts'
 import { isLocalMount, RESPONSE_TIMEOUT_MS } from '../../kernel/mount-table/responsiveness.ts'
-import { findState, isOver } from '../../repair/heal.ts'
-import { isUnwell, type MountState } from '../../repair/state.ts'
+import { findMountState, isUnmountComplete } from '../../repair/heal.ts'
+import { isFaultyState, type MountState } from '../../repair/state.ts'
 import { type MountRecord, mountRecords } from '../../state/mount-record.ts'
 import { DamagedRecord } from '../../state/record.ts'
 import type { Session } from '../../state/session.ts'
@@ -102,12 +102,12 @@ const MOUNTED_STATES: ReadonlySet<MountState> = new Set(['healthy', 'changed', '
  */
 async function readVolumeStats(session: Session, directory: string): Promise<VolumeStats> {
   using point = openMountPoint(session.host, directory)
-  const found = point && (await findState(session, point.path))
+  const found = point && (await findMountState(session, point.path))
   const { record } = point ? mountRecords.find(session, point.path) : {}
-  if (!point || !found || (record && isOver(record, found))) throw createNotPublishedFailure(directory)
+  if (!point || !found || (record && isUnmountComplete(record, found))) throw createNotPublishedFailure(directory)
   const { state, reason } = found
   const space = MOUNTED_STATES.has(state) && record ? await readVolumeSpaceUsage(session, point, record) : undefined
-  return { space, trouble: isUnwell(state) ? `${state}: ${reason}` : '' }
+  return { space, trouble: isFaultyState(state) ? `${state}: ${reason}` : '' }
 }
 
 /** @returns undefined if the file system does not respond */

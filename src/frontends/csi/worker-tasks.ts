@@ -1,4 +1,4 @@
-import type { Lifecycle } from '../../config/rule.ts'
+import type { CsiLifecycle } from '../../config/rule.ts'
 import { type Fault, formatFaultCode, renderFault } from '../../errors/fault.ts'
 import { quoteValue } from '../../errors/refusal.ts'
 import type { SpaceUsage } from '../../kernel/inodes.ts'
@@ -20,7 +20,7 @@ export interface VolumePublication {
   /** Options by the keys of the pod's author and of kubelet (`optionsSchema`). */
   options: Readonly<Record<string, string>>
   secrets: Readonly<Record<string, string>>
-  lifecycle: Lifecycle
+  lifecycle: CsiLifecycle
   /** The access mode allows only one target. */
   isSingleWriter?: true
 }

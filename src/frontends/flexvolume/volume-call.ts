@@ -1,12 +1,12 @@
-import { parseOptionsText, readSecrets, SECRET_PREFIX, type Secrets } from '../../config/json-options.ts'
+import { decodePodSecrets, type PodSecrets, parseOptionsJson, SECRET_KEY_PREFIX } from '../../config/json-options.ts'
 import type { MountRequest } from '../../config/mount-request.ts'
-import { findPodName, readRequest } from '../../config/request.ts'
+import { findPodName, parseFlexVolumeRequest } from '../../config/request.ts'
 import { formatSource } from '../../config/source.ts'
 import { escapeUnprintable } from '../../errors/escape.ts'
 import { type Fault, renderFault } from '../../errors/fault.ts'
 import { Refusal } from '../../errors/refusal.ts'
 import type { CallLog } from '../../log/call-log.ts'
-import { type MountResult, mountIsolated } from '../../mount/mount.ts'
+import { type MountResult, mountPodVolumeIsolated } from '../../mount/mount.ts'
 import type { WalkCounts } from '../../ownership/walk/report.ts'
 import type { Session } from '../../state/session.ts'
 import { volumeKindLookup } from '../../volume/index.ts'
@@ -31,7 +31,10 @@ export interface VolumeCallContext
 }
 
 /** Creates the session of a call. @param decodeSecrets is called when the secrets are used */
-export function createCallSession(context: VolumeCallContext, decodeSecrets: () => Secrets = () => new Map()): Session {
+export function createCallSession(
+  context: VolumeCallContext,
+  decodeSecrets: () => PodSecrets = () => new Map(),
+): Session {
   const { host, config, mayHang, isAlive, limitSilence, givenUp, log, progress, waits } = context
   return {
     ...(waits && { waits }),
@@ -56,7 +59,7 @@ export function createCallSession(context: VolumeCallContext, decodeSecrets: () 
 /** Notes the pod for the log line, so that it is named even if the options or the node's configuration are invalid. */
 function notePodInLog(log: CallLog, options: string): void {
   try {
-    log.note({ pod: findPodName(parseOptionsText(options).entries) })
+    log.note({ pod: findPodName(parseOptionsJson(options).entries) })
   } catch {
     // The mount is refused for it.
     log.note({ pod: undefined })
@@ -72,7 +75,7 @@ export async function answerVolumeCall(call: VolumeCall, context: VolumeCallCont
     const message =
       call.verb === 'mount'
         ? await runMountCall(call, context)
-        : await (await import('../../mount/unmount.ts')).unmount(createCallSession(context), call.directory)
+        : await (await import('../../mount/unmount.ts')).unmountPodVolume(createCallSession(context), call.directory)
     log.end('Success')
     return message ? { status: 'Success', message: escapeUnprintable(message) } : { status: 'Success' }
   } catch (error) {
@@ -96,10 +99,10 @@ async function runMountCall(
   context: VolumeCallContext,
 ): Promise<string | undefined> {
   if (context.configFaults.length > 0) throw new Refusal(context.configFaults)
-  if (options.includes(SECRET_PREFIX)) context.forbidCoreDumps()
-  const session = createCallSession(context, () => readSecrets(options))
-  const request = readRequest(directory, options, session.config, volumeKindLookup)
+  if (options.includes(SECRET_KEY_PREFIX)) context.forbidCoreDumps()
+  const session = createCallSession(context, () => decodePodSecrets(options))
+  const request = parseFlexVolumeRequest(directory, options, session.config, volumeKindLookup)
   session.note({ pod: request.pod, source: formatSource(request.source) })
   refuseGivenUpMount(session, directory)
-  return formatMountReplyMessage(request, await mountIsolated(session, request))
+  return formatMountReplyMessage(request, await mountPodVolumeIsolated(session, request))
 }

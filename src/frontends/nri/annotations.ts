@@ -1,6 +1,6 @@
-import { HOST_PATH } from '../../config/map-rule.ts'
-import { parseGroup } from '../../config/option-faults.ts'
-import { type CloneRequest, OPTIONAL_ANNOTATION } from '../../container/clone-request.ts'
+import { HOST_PATH_KIND } from '../../config/map-rule.ts'
+import { parseGroupId } from '../../config/option-faults.ts'
+import { type CloneRequest, GROUP_OPTIONAL_ANNOTATION } from '../../container/clone-request.ts'
 import { attributeFaultToAnnotation, createAnnotationFault, type Fault } from '../../errors/fault.ts'
 import { quoteValue, Refusal } from '../../errors/refusal.ts'
 import { ATOMIC_WRITER_PLUGINS } from '../../kernel/mount-table/kubelet-volume.ts'
@@ -52,12 +52,12 @@ export function hasGroupAnnotation(annotations: PodAnnotations): boolean {
 
 /** Returns whether the pod's containers may start without the group. @throws {Refusal} unless the value is "true" or "false" */
 export function isGroupOptional(annotations: PodAnnotations): boolean {
-  const text = findAnnotation(annotations, OPTIONAL_ANNOTATION) ?? 'false'
+  const text = findAnnotation(annotations, GROUP_OPTIONAL_ANNOTATION) ?? 'false'
   if (text === 'true' || text === 'false') return text === 'true'
   throw new Refusal(
     createAnnotationFault(
       'annotation-invalid',
-      `annotation ${OPTIONAL_ANNOTATION} is ${quoteValue(text)}`,
+      `annotation ${GROUP_OPTIONAL_ANNOTATION} is ${quoteValue(text)}`,
       `write "true" or "false"`,
     ),
   )
@@ -93,7 +93,7 @@ export function parseGroupAnnotation(annotations: PodAnnotations): ParsedGroupAn
     const at = entry.lastIndexOf('=')
     const key = entry.slice(0, Math.max(0, at)).trim()
     const name = key.startsWith('/') ? trimTrailingSlashes(key) : key
-    const group = parseGroup(entry.slice(at + 1).trim())
+    const group = parseGroupId(entry.slice(at + 1).trim())
     if (typeof group !== 'number' || (at >= 0 && name === '')) {
       addFault(`${quoteValue(entry)} names no group from 0 to 4294967294`, `write ${GROUP_ANNOTATION_EXAMPLES}`)
     } else if (name.length > MAX_ANNOTATION_NAME_LENGTH) {
@@ -127,7 +127,8 @@ export function prefixFaultsWithAnnotation(annotations: PodAnnotations, { faults
 const MAX_LISTED_NAMES = 10
 
 /** Returns whether a mount is a hostPath, or a mount that the runtime adds itself: its source does not tell them apart. */
-export const isHostPathOrRuntimeMount = ({ kind, isElsewhere }: MountedVolume) => kind === HOST_PATH && !isElsewhere
+export const isHostPathOrRuntimeMount = ({ kind, isElsewhere }: MountedVolume) =>
+  kind === HOST_PATH_KIND && !isElsewhere
 
 /** Finds the group that the annotation requests for a volume. A path in it is a container's mount path, or a hostPath. */
 export function findRequestedGroup(

@@ -1,4 +1,8 @@
-import { type ContainerCloneRequest, type ContainerOutcome, createCloneFault } from '../../container/clone-request.ts'
+import {
+  type ContainerCloneOutcome,
+  type ContainerCloneRequest,
+  createCloneFault,
+} from '../../container/clone-request.ts'
 import { createFault } from '../../errors/fault.ts'
 import { formatError, Refusal } from '../../errors/refusal.ts'
 import { restrictMountOptions } from '../../kernel/mount-table/mount-flags.ts'
@@ -175,7 +179,7 @@ export function createContainerCreationHandler({
 
 function listReplacementMounts(
   { clones }: ContainerCloneRequest,
-  outcomes: ContainerOutcome['mounts'],
+  outcomes: ContainerCloneOutcome['mounts'],
 ): ContainerMount[] {
   return clones.flatMap(({ destination, options }, index): ContainerMount[] => {
     const outcome = outcomes[index]

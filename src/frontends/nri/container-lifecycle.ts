@@ -1,4 +1,4 @@
-import { CREATION_GRACE_MS, type RuntimeSnapshot } from '../../container/clone-request.ts'
+import { CONTAINER_CREATION_GRACE_MS, type RuntimeSnapshot } from '../../container/clone-request.ts'
 import { isCloneSource } from '../../container/clone-staging.ts'
 import { formatError } from '../../errors/refusal.ts'
 import { hasGroupAnnotation } from './annotations.ts'
@@ -165,7 +165,10 @@ export function createContainerEventHandler({
       const snapshot = takeRuntimeSnapshot(containers)
       void reconcile(snapshot)
       clearTimeout(secondReconcile)
-      secondReconcile = setTimeout(() => void reconcile({ ...snapshot, isLater: true }), CREATION_GRACE_MS).unref()
+      secondReconcile = setTimeout(
+        () => void reconcile({ ...snapshot, isLater: true }),
+        CONTAINER_CREATION_GRACE_MS,
+      ).unref()
       for (const container of unmapped) {
         const pod = sandboxes.get(container.podSandboxId)
         if (

@@ -1,5 +1,5 @@
-import { findMapGrant, HOST_PATH, type MapRule } from '../../config/map-rule.ts'
-import { type CloneRequest, type ContainerCloneRequest, findPropagation } from '../../container/clone-request.ts'
+import { findVolumeMapGrant, HOST_PATH_KIND, type MapRule } from '../../config/map-rule.ts'
+import { type CloneRequest, type ContainerCloneRequest, findPropagationOption } from '../../container/clone-request.ts'
 import { attributeFaultToAnnotation, createFault, type Fault } from '../../errors/fault.ts'
 import { quoteValue, Refusal } from '../../errors/refusal.ts'
 import { checkPathSize } from '../../kernel/path/input-sizes.ts'
@@ -94,7 +94,7 @@ export function decideClones(
     const allowed =
       groupId === undefined || fault !== undefined
         ? { refusal: fault }
-        : findMapGrant(map, { namespace, kind: volume.kind, volume: volume.name, group: groupId })
+        : findVolumeMapGrant(map, { namespace, kind: volume.kind, volume: volume.name, group: groupId })
     if ('fsTypes' in allowed) return [{ ...clone, ...allowed }]
     if (allowed.refusal === undefined) return [clone]
     faults.push(attributeFaultToAnnotation(allowed.refusal, reason))
@@ -201,7 +201,7 @@ function findMappingFault(volume: MountedVolume, group: number | undefined, kube
     )
   }
   if (group === undefined) return undefined
-  if (kind === HOST_PATH && mount.source === NODE_ROOT_DIRECTORY) {
+  if (kind === HOST_PATH_KIND && mount.source === NODE_ROOT_DIRECTORY) {
     return createFault(
       'map-source',
       `${shown} shows the node's root directory, which is never mapped`,
@@ -233,7 +233,7 @@ function findMappingFault(volume: MountedVolume, group: number | undefined, kube
       'name the volumes that need the group, without this one',
     )
   }
-  const propagation = findPropagation(mount.options)
+  const propagation = findPropagationOption(mount.options)
   if (propagation === undefined) return undefined
   return createFault(
     'map-propagation',

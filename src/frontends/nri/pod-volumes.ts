@@ -1,5 +1,5 @@
 import { realpathSync } from 'node:fs'
-import { HOST_PATH } from '../../config/map-rule.ts'
+import { HOST_PATH_KIND } from '../../config/map-rule.ts'
 import { createFault } from '../../errors/fault.ts'
 import { quoteValue, Refusal } from '../../errors/refusal.ts'
 import {
@@ -105,7 +105,7 @@ function describeForeignMount(mount: ContainerMount, podDir: string, volumes: Po
   const at = source.indexOf(`${pod}/volume`)
   const volume = at < 0 ? undefined : parseVolumePath(source.slice(at + pod.length), volumes)
   const { name = source, isKubelets = false, isOwn = false } = volume ?? {}
-  return { mount, kind: HOST_PATH, name, isKubelets, isOwn, isElsewhere: at >= 0 }
+  return { mount, kind: HOST_PATH_KIND, name, isKubelets, isOwn, isElsewhere: at >= 0 }
 }
 
 /** @param pathInPod the part of a source below the pod's directory, with its leading slash */

@@ -1,5 +1,5 @@
 import {
-  type AttachStep,
+  type CloneAttachStep,
   type CloneRequest,
   type ContainerCloneRequest,
   createCloneFault,
@@ -155,7 +155,7 @@ const WORKER_NOT_STARTED_MESSAGE = [
 
 export const CONNECTION_CLOSED_MESSAGE = 'the runtime closed the connection before it had an answer'
 
-const SLOW_STEP_DESCRIPTIONS: Readonly<Record<Exclude<AttachStep['step'], 'open'>, string>> = {
+const SLOW_STEP_DESCRIPTIONS: Readonly<Record<Exclude<CloneAttachStep['step'], 'open'>, string>> = {
   lock: 'another job of the same container',
   records: "modekeep's records on the node's disk",
   attach: 'the making of the mapped mount',
@@ -165,7 +165,7 @@ const SLOW_STEP_DESCRIPTIONS: Readonly<Record<Exclude<AttachStep['step'], 'open'
 export interface CloneTaskProgress {
   readonly isWaiting: boolean
   readonly isBlocked: boolean
-  readonly progress: AttachStep | undefined
+  readonly progress: CloneAttachStep | undefined
 }
 
 /** State of a container's creation when its deadline passed. */

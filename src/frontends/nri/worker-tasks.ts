@@ -1,8 +1,8 @@
 import type {
-  AttachStep,
+  CloneAttachStep,
+  ContainerCloneOutcome,
   ContainerCloneRequest,
-  ContainerOutcome,
-  OwnMountsRequest,
+  OwnVolumeMountsRequest,
   RuntimeSnapshot,
 } from '../../container/clone-request.ts'
 import type { ContainerTask, ContainerTaskResult } from '../../container/container-task.ts'
@@ -54,7 +54,7 @@ export function createContainerTaskSupervision(
   }
 }
 
-type NriWorkerPool = WorkerPool<ContainerTask, ContainerTaskResult, AttachStep>
+type NriWorkerPool = WorkerPool<ContainerTask, ContainerTaskResult, CloneAttachStep>
 
 /** Time limit for one container, ms. Runtimes give their plugins 2 s (containerd's plugin_request_timeout). */
 export const CONTAINER_DEADLINE_MS = 1500
@@ -75,7 +75,7 @@ async function runUnawaitedTask(
 
 /** Awaits a task, and cancels it when `giveUp` aborts. @throws {Refusal} whose text appears in the pod's events */
 async function awaitContainerTask(
-  running: RunningTask<ContainerTaskResult, AttachStep>,
+  running: RunningTask<ContainerTaskResult, CloneAttachStep>,
   giveUp: AbortSignal,
 ): Promise<Exclude<ContainerTaskResult, { failure: string }>> {
   const cancel = () => running.cancel()
@@ -132,7 +132,7 @@ export function createRestrictionsTaskReader(workers: Pick<NriWorkerPool, 'run'>
 
 /** Returns the mount options for each mount of a request. */
 export type ReadMountRestrictions = (
-  request: OwnMountsRequest,
+  request: OwnVolumeMountsRequest,
   giveUp: AbortSignal,
 ) => Promise<readonly (readonly string[])[]>
 
@@ -147,7 +147,7 @@ export interface CloneService {
     request: ContainerCloneRequest,
     deadline: AbortSignal,
     onStart: (task: CloneTaskProgress) => void,
-  ): Promise<ContainerOutcome>
+  ): Promise<ContainerCloneOutcome>
   /** Opens a container's volumes without making a clone. Settles, also with a refusal, once all of them respond or `giveUp` aborts. */
   check(request: ContainerCloneRequest, giveUp: AbortSignal): Promise<void>
   /** Removes the node's clones of a started container, which has its own mounts of them. Never throws. */

@@ -1,6 +1,6 @@
-import type { Secrets } from '../../config/json-options.ts'
+import type { PodSecrets } from '../../config/json-options.ts'
 import type { MountRequest } from '../../config/mount-request.ts'
-import type { KindRules } from '../../config/request.ts'
+import type { VolumeKindRules } from '../../config/request.ts'
 import type { FaultCode } from '../../errors/entries/index.ts'
 import type { Handle, Host, Stat } from '../../kernel/host.ts'
 import type { OptionRules } from './options.ts'
@@ -18,7 +18,7 @@ export interface MountContext {
   source: OpenedSource | undefined
   /** The group that `groupOptions` apply; undefined: none. */
   group: number | undefined
-  secrets: Secrets
+  secrets: PodSecrets
   /** The mountinfo ids of the included mounts inside of the source; undefined: none is included. */
   includedMounts?: ReadonlySet<number> | undefined
   /** A directory of modekeep's own on the node's disk, in which helper programs mount. */
@@ -40,7 +40,7 @@ export function canRemountSameContent({ persistent, root }: Pick<VolumeKind, 'pe
 }
 
 /** A kind of volume: the requests it accepts, the place of its data, and how its detached mount is made. */
-export interface VolumeKind extends KindRules {
+export interface VolumeKind extends VolumeKindRules {
   /** False if the data ends with the mount: then no volume is recorded, and a mount cannot be replaced. */
   readonly persistent: boolean
   /** True if a walk may apply the group, otherwise the reason as a clause: 'its server decides about groups'. */

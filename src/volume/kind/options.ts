@@ -1,4 +1,4 @@
-import type { OptionNaming } from '../../config/allow.ts'
+import type { RequiredOptionNaming } from '../../config/allow.ts'
 import type { MountRequest } from '../../config/mount-request.ts'
 import { formatSource } from '../../config/source.ts'
 import { createOptionFault, type Fault } from '../../errors/fault.ts'
@@ -91,7 +91,7 @@ export function parseOptionName(option: string): string {
 }
 
 /** Finds whether a rule of the node must name an option by its name, with its value, or not at all. */
-export function findRequiredOptionNaming(rules: OptionRules, option: string): OptionNaming {
+export function findRequiredOptionNaming(rules: OptionRules, option: string): RequiredOptionNaming {
   const name = parseOptionName(option)
   const own = rules.get(name)
   if (own?.onlyNamed?.includes(option.slice(name.length + 1))) return 'value'

@@ -1,7 +1,7 @@
 import { basename, dirname } from 'node:path'
-import { type LoadedConfig, type NodeConfig, PRIVATE } from '../../config/defaults.ts'
-import type { KindRequest } from '../../config/request.ts'
-import { formatSource, getSourcePath, REMOTE_EXAMPLES, type Source } from '../../config/source.ts'
+import { type LoadedConfig, type NodeConfig, PRIVATE_STATE_DIRECTORIES } from '../../config/defaults.ts'
+import type { VolumeKindRequest } from '../../config/request.ts'
+import { formatSource, getSourcePath, REMOTE_SOURCE_EXAMPLES, type VolumeSource } from '../../config/source.ts'
 import { createFault, createOptionFault, type Fault } from '../../errors/fault.ts'
 import { quoteValue, Refusal } from '../../errors/refusal.ts'
 import {
@@ -32,7 +32,11 @@ export const createSourceFault = (reason: string, remedy: string): Fault =>
   createOptionFault('source-invalid', 'source', reason, remedy)
 
 /** Finds the faults of a source of the node and of its subPath. @param what the permitted kinds of source, for messages */
-export function findSourceFaults({ source, subPath }: KindRequest, config: NodeConfig, what = 'directory'): Fault[] {
+export function findSourceFaults(
+  { source, subPath }: VolumeKindRequest,
+  config: NodeConfig,
+  what = 'directory',
+): Fault[] {
   const ofPart = subPath === undefined ? [] : checkSubPath(subPath)
   const path = formatSource(source)
   if (path === undefined) return [createSourceFault('is missing', `name the ${what} of the node to mount`), ...ofPart]
@@ -65,7 +69,7 @@ export function findSourcePathFaults(source: string, config: NodeConfig): Fault[
 
 /** Whether a directory contains modekeep's records, or lies in a directory of records. */
 export function isPathOverlappingRecords(path: string, { stateDir }: Pick<NodeConfig, 'stateDir'>): boolean {
-  const places = Object.values(PRIVATE).map((name) => `${stateDir}/${name}`)
+  const places = Object.values(PRIVATE_STATE_DIRECTORIES).map((name) => `${stateDir}/${name}`)
   return places.some((place) => arePathsNested(toPathPrefix(path), toPathPrefix(place)))
 }
 
@@ -148,20 +152,26 @@ function createOpenErrorExplanation(
 }
 
 /** Returns the path of a source that its kind has accepted as a path of the node. */
-export function getNodeSourcePath(source: Source): string {
+export function getNodeSourcePath(source: VolumeSource): string {
   const path = getSourcePath(source)
   if (path === undefined) throw new Error(`source ${formatSource(source)} is no path of the node`)
   return path
 }
 
-export function findRemoteSourceFaults({ source, subPath, fsType }: KindRequest, form: 'export' | 'share'): Fault[] {
+export function findRemoteSourceFaults(
+  { source, subPath, fsType }: VolumeKindRequest,
+  form: 'export' | 'share',
+): Fault[] {
   const faults: Fault[] = []
   if (subPath !== undefined) {
     faults.push(createSubPathFault(subPath, `of ${fsType} the source names the directory, add it there`))
   }
   if (source.type === form) return faults
   const what = source.type === 'none' ? 'is missing' : `is ${quoteValue(formatSource(source))}`
-  return [...faults, createSourceFault(what, `write it like ${REMOTE_EXAMPLES[form]}, without "..", "." or a comma`)]
+  return [
+    ...faults,
+    createSourceFault(what, `write it like ${REMOTE_SOURCE_EXAMPLES[form]}, without "..", "." or a comma`),
+  ]
 }
 
 /** A directory, or names in it, that no pod may see or write by any path or mount. */
@@ -175,7 +185,7 @@ export interface ProtectedPlace {
 }
 
 export function listProtectedRecordPlaces({ stateDir }: { stateDir: string }): ProtectedPlace {
-  return { directory: stateDir, names: Object.values(PRIVATE), isTree: true }
+  return { directory: stateDir, names: Object.values(PRIVATE_STATE_DIRECTORIES), isTree: true }
 }
 
 /** Lists the log and the configuration. Write access to their directories permits their replacement. */

@@ -1,4 +1,4 @@
-import { PRIVATE } from '../../config/defaults.ts'
+import { PRIVATE_STATE_DIRECTORIES } from '../../config/defaults.ts'
 import { formatSource } from '../../config/source.ts'
 import { Refusal } from '../../errors/refusal.ts'
 import type { HelperInvocation } from '../../kernel/helpers.ts'
@@ -58,7 +58,7 @@ export function formatStagedMountPath(stateDir: string, staging: string): string
 }
 
 function resolveStagingDirectory(stateDir: string): string {
-  return `${stateDir}/${PRIVATE.staging}`
+  return `${stateDir}/${PRIVATE_STATE_DIRECTORIES.staging}`
 }
 
 /**

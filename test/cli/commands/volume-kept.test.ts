@@ -6,7 +6,7 @@ import type { RestoreDocument } from '../../../src/cli/commands/restore.ts'
 import type { StatusDocument } from '../../../src/cli/commands/status-document.ts'
 import { checkRecordedVolumes } from '../../../src/cli/doctor/records.ts'
 import { parseSource } from '../../../src/config/source.ts'
-import { openByHand } from '../../../src/fsgroup/volume-by-hand.ts'
+import { openNodeDirectoryVolume } from '../../../src/fsgroup/volume-by-hand.ts'
 import { findVolumePath } from '../../../src/state/find-volume.ts'
 import { listVolumesWithRecords } from '../../../src/state/record-directories.ts'
 import { computeTextVolumeId } from '../../../src/state/volume-identity.ts'
@@ -94,7 +94,7 @@ onEveryStage('a volume that can be restored', (open) => {
   })
 
   it('a restore refuses another directory that has replaced the volume', async () => {
-    const opened = openByHand(stage.session(), `${source}/..one`, { set: 0, clear: 0 }, only())
+    const opened = openNodeDirectoryVolume(stage.session(), `${source}/..one`, { set: 0, clear: 0 }, only())
     await expect(opened).rejects.toThrow('was exchanged')
   })
 })

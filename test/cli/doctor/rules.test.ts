@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { checkAllowRules, checkSystemGroups } from '../../../src/cli/doctor/rules.ts'
-import { DEFAULT_RULES, type Rule } from '../../../src/config/rule.ts'
+import { type AllowRule, DEFAULT_ALLOW_RULES } from '../../../src/config/rule.ts'
 
-const found = (...rules: Rule[]) => [...checkAllowRules(rules, '/c.json')]
+const found = (...rules: AllowRule[]) => [...checkAllowRules(rules, '/c.json')]
 const OWN = ['/v/{namespace}/*']
-const warnings = (...rules: Rule[]) =>
+const warnings = (...rules: AllowRule[]) =>
   found(...rules)
     .filter(({ level }) => level === 'warning')
     .map(({ text }) => text)
@@ -12,7 +12,7 @@ const warnings = (...rules: Rule[]) =>
 describe('doctor, for the rules of the configuration,', () => {
   it('describes each rule in a sentence', () => {
     const texts = found(
-      ...DEFAULT_RULES,
+      ...DEFAULT_ALLOW_RULES,
       {
         namespaces: ['shop'],
         sources: ['/srv/data', '/srv/x/*'],
@@ -43,7 +43,7 @@ describe('doctor, for the rules of the configuration,', () => {
   })
 
   it('reports a fault for an unknown volume type', () => {
-    const faults = found({ ...DEFAULT_RULES[0], fsTypes: ['ext4', 'ext5', 'fuse.sshfs', 'bind'] }).filter(
+    const faults = found({ ...DEFAULT_ALLOW_RULES[0], fsTypes: ['ext4', 'ext5', 'fuse.sshfs', 'bind'] }).filter(
       ({ level }) => level === 'fault',
     )
     expect(faults).toEqual([
@@ -51,7 +51,7 @@ describe('doctor, for the rules of the configuration,', () => {
     ])
   })
 
-  it.each<[string, Rule, string, string]>([
+  it.each<[string, AllowRule, string, string]>([
     [
       'a word that no volume type accepts',
       { fsTypes: ['ext4'], mountOptions: ['noatime', 'noatimee'] },
@@ -95,7 +95,7 @@ describe('doctor, for the rules of the configuration,', () => {
     ])
   })
 
-  it.each<[string, Rule]>([
+  it.each<[string, AllowRule]>([
     [
       'names, values and flags',
       { fsTypes: ['nfs'], mountOptions: ['noatime', 'suid', 'vers', 'vers=4.2', 'sec=krb5p'] },
@@ -112,11 +112,11 @@ describe('doctor, for the rules of the configuration,', () => {
   })
 
   it('reports no warning for the default rules, and one warning for an empty list of rules', () => {
-    expect(warnings(...DEFAULT_RULES)).toEqual([])
+    expect(warnings(...DEFAULT_ALLOW_RULES)).toEqual([])
     expect(warnings()).toEqual(['no rule allows anything: every mount is refused'])
   })
 
-  it.each<[string, Rule[], string[]]>([
+  it.each<[string, AllowRule[], string[]]>([
     [
       'all namespaces in one directory',
       [{ sources: ['/srv/*'] }],
@@ -155,7 +155,7 @@ describe('doctor, for the rules of the configuration,', () => {
     expect(warnings(...rules)).toEqual(expected)
   })
 
-  it.each<[string, Rule, Rule, RegExp | undefined]>([
+  it.each<[string, AllowRule, AllowRule, RegExp | undefined]>([
     ['the same', { namespaces: ['a'] }, { namespaces: ['a'] }, /^rule 2 has no effect/],
     ['narrower', { namespaces: ['a*'], sources: OWN }, { namespaces: ['ab'], sources: OWN }, /^rule 2 has no effect/],
     [

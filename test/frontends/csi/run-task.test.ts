@@ -8,7 +8,7 @@ import { CSI_TASK_WORDS, type CsiTask, type VolumeStats } from '../../../src/fro
 import type { VolumeCallContext } from '../../../src/frontends/flexvolume/volume-call.ts'
 import { createCallLog } from '../../../src/log/call-log.ts'
 import { healMounts } from '../../../src/repair/heal.ts'
-import { isUnwell, type MountState } from '../../../src/repair/state.ts'
+import { isFaultyState, type MountState } from '../../../src/repair/state.ts'
 import { type MountRecord, mountRecords } from '../../../src/state/mount-record.ts'
 import { locateMountRecords } from '../../../src/state/record-directories.ts'
 import { onEveryStage, type Stage } from '../../helpers/stage.ts'
@@ -224,10 +224,10 @@ onEveryStage('tasks of the CSI server', (open) => {
       const { mounts } = await readSelectedStatus(session)
       expect(mounts.map(({ state, reason }) => ({ state, reason }))).toEqual([{ state, reason: found?.reason }])
       const { stats } = (await run({ do: 'stats' })) as { stats: VolumeStats }
-      expect(stats.trouble).toBe(isUnwell(state) ? `${state}: ${found?.reason}` : '')
+      expect(stats.trouble).toBe(isFaultyState(state) ? `${state}: ${found?.reason}` : '')
       const doctor = (await Array.fromAsync(checkRecordedMounts(session))).map(({ text }) => text)
       const text = `${target} is ${state}: ${found?.reason}`
-      expect(doctor.includes(text)).toBe(isUnwell(state))
+      expect(doctor.includes(text)).toBe(isFaultyState(state))
     })
 
     it('fails with NOT_FOUND if nothing is published, and adds no line to the log', async () => {

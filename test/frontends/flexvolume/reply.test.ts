@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { DEFAULT_CONFIG } from '../../../src/config/defaults.ts'
-import { readRequest } from '../../../src/config/request.ts'
+import { parseFlexVolumeRequest } from '../../../src/config/request.ts'
 import { createFault } from '../../../src/errors/fault.ts'
 import { Refusal } from '../../../src/errors/refusal.ts'
 import { createFailureReply, formatReplyLine } from '../../../src/frontends/flexvolume/protocol.ts'
@@ -79,7 +79,9 @@ describe('the reply to a failure', () => {
     ['keys given twice', `{${thirty((n) => `"k${n}":"","k${n}":""`).join()}}`, 'option "k0" is given twice: keep one'],
   ])('to thirty %s fits an event', (_what, options, part) => {
     const text = typeof options === 'string' ? options : JSON.stringify(options)
-    const error = errorOf(() => readRequest('/pods/p/volumes/modekeep~fs/v', text, DEFAULT_CONFIG, volumeKindLookup))
+    const error = errorOf(() =>
+      parseFlexVolumeRequest('/pods/p/volumes/modekeep~fs/v', text, DEFAULT_CONFIG, volumeKindLookup),
+    )
     expect(error).toBeInstanceOf(Refusal)
     const line = formatReplyLine(createFailureReply(error))
     expect(JSON.parse(line)).toEqual({ status: 'Failure', message: expect.stringContaining(part) })

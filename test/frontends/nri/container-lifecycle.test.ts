@@ -1,7 +1,11 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { beforeEach, describe, expect, it } from 'vitest'
-import type { ContainerCloneRequest, ContainerOutcome, RuntimeSnapshot } from '../../../src/container/clone-request.ts'
+import type {
+  ContainerCloneOutcome,
+  ContainerCloneRequest,
+  RuntimeSnapshot,
+} from '../../../src/container/clone-request.ts'
 import { createFault, type Fault } from '../../../src/errors/fault.ts'
 import { Refusal } from '../../../src/errors/refusal.ts'
 import {
@@ -15,7 +19,7 @@ import type { CloneService } from '../../../src/frontends/nri/worker-tasks.ts'
 import { containerOf, KUBELET, mountOf, POD, podOf, SOURCES, USUAL, VOLUMES } from './pods.ts'
 
 let jobs: string[]
-let attach: (order: ContainerCloneRequest, late: AbortSignal) => Promise<ContainerOutcome>
+let attach: (order: ContainerCloneRequest, late: AbortSignal) => Promise<ContainerCloneOutcome>
 let release: () => Promise<void>
 let check: () => Promise<void>
 let reconcile: () => Promise<void>
@@ -219,7 +223,7 @@ describe('the NRI plugin', () => {
   })
 
   it("removes clones that were made after the container's deadline", async () => {
-    const first = Promise.withResolvers<ContainerOutcome>()
+    const first = Promise.withResolvers<ContainerCloneOutcome>()
     attach = () => first.promise
     await expect(create(asking, withData)).rejects.toThrow('in time')
     first.resolve({ mounts: [{ do: 'replace', source: '/clones/0' }] })
@@ -228,7 +232,7 @@ describe('the NRI plugin', () => {
   })
 
   it('retries a refused container only after the clones of the first attempt are removed', async () => {
-    const first = Promise.withResolvers<ContainerOutcome>()
+    const first = Promise.withResolvers<ContainerCloneOutcome>()
     attach = () => first.promise
     await expect(create(asking, withData)).rejects.toThrow('in time')
     attach = async () => ({ mounts: [{ do: 'replace', source: '/clones/0' }] })
@@ -343,7 +347,7 @@ describe('at each connection of the NRI plugin', () => {
   })
 
   it('a running task of a container ends before its new tasks start', async () => {
-    const first = Promise.withResolvers<ContainerOutcome>()
+    const first = Promise.withResolvers<ContainerCloneOutcome>()
     attach = () => first.promise
     const gone = new AbortController()
     const made = containers.create(asking, { ...withData, id: 'running' }, gone.signal)
@@ -428,7 +432,7 @@ describe('a container that never started', () => {
 
 describe('an unresponsive volume', () => {
   it('makes the runtime wait only once until the volume responds', async () => {
-    const hanging = Promise.withResolvers<ContainerOutcome>()
+    const hanging = Promise.withResolvers<ContainerCloneOutcome>()
     attach = () => hanging.promise
     await expect(create(asking, withData)).rejects.toThrow('did not answer in time')
     const again = create(asking, { ...withData, id: 'again' })

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import type { OwnMountsRequest } from '../../../src/container/clone-request.ts'
+import type { OwnVolumeMountsRequest } from '../../../src/container/clone-request.ts'
 import { createFault } from '../../../src/errors/fault.ts'
 import { Refusal } from '../../../src/errors/refusal.ts'
 import type { ContainerEventHandler } from '../../../src/frontends/nri/container-lifecycle.ts'
@@ -13,7 +13,7 @@ const POD = podOf()
 const heard = new AbortController().signal
 
 let read: ReadMountRestrictions
-let requests: OwnMountsRequest[]
+let requests: OwnVolumeMountsRequest[]
 let events: [string, string, Record<string, unknown> | undefined][]
 let answer: () => ReturnType<ContainerEventHandler['create']>
 let containers: ContainerEventHandler

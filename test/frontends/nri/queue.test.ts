@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import type { AttachStep, ContainerCloneRequest } from '../../../src/container/clone-request.ts'
+import type { CloneAttachStep, ContainerCloneRequest } from '../../../src/container/clone-request.ts'
 import type { ContainerTask, ContainerTaskResult } from '../../../src/container/container-task.ts'
 import type { Refusal } from '../../../src/errors/refusal.ts'
 import { createContainerEventHandler } from '../../../src/frontends/nri/container-lifecycle.ts'
@@ -28,7 +28,7 @@ afterEach(() => void vi.useRealTimers())
 function plugin(timeOf: (namespace: string) => number) {
   let most = 0
   let alive = 0
-  const workers = new WorkerPool<ContainerTask, ContainerTaskResult, AttachStep>(
+  const workers = new WorkerPool<ContainerTask, ContainerTaskResult, CloneAttachStep>(
     (events) => {
       most = Math.max(most, ++alive)
       return {
@@ -100,7 +100,7 @@ function stuckPool(hanging: readonly string[]) {
   const begun: string[] = []
   const killed: string[] = []
   let pids = 0
-  const workers = new WorkerPool<ContainerTask, ContainerTaskResult, AttachStep>(
+  const workers = new WorkerPool<ContainerTask, ContainerTaskResult, CloneAttachStep>(
     ({ onReport: said }) => {
       let name = ''
       return {

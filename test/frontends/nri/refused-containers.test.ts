@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import type { ContainerCloneRequest, ContainerOutcome } from '../../../src/container/clone-request.ts'
+import type { ContainerCloneOutcome, ContainerCloneRequest } from '../../../src/container/clone-request.ts'
 import { createFault } from '../../../src/errors/fault.ts'
 import { Refusal } from '../../../src/errors/refusal.ts'
 import {
@@ -23,7 +23,7 @@ const withClaim = (id: string, name?: string) => containerWith(id, SOURCES.claim
 let attached: string[]
 let checked: PromiseWithResolvers<void>[]
 let givenUp: AbortSignal[]
-let attach: (order: ContainerCloneRequest, begun: (job: CloneTaskProgress) => void) => Promise<ContainerOutcome>
+let attach: (order: ContainerCloneRequest, begun: (job: CloneTaskProgress) => void) => Promise<ContainerCloneOutcome>
 let reads: number
 let read: () => Promise<void>
 let containers: ContainerEventHandler
@@ -68,7 +68,7 @@ beforeEach(() => {
 })
 afterEach(() => void vi.useRealTimers())
 
-const works = async ({ clones }: ContainerCloneRequest): Promise<ContainerOutcome> => ({
+const works = async ({ clones }: ContainerCloneRequest): Promise<ContainerCloneOutcome> => ({
   mounts: clones.map(() => ({ do: 'replace', source: '/clones/0' })),
 })
 
@@ -180,7 +180,7 @@ describe('the refusal of a container that took too long', () => {
 
   it("is not sent while the container's task waits for other tasks of modekeep", async () => {
     const waiting = { isWaiting: true, isBlocked: false, progress: undefined }
-    const outcome = Promise.withResolvers<ContainerOutcome>()
+    const outcome = Promise.withResolvers<ContainerCloneOutcome>()
     attach = (_order, begun) => {
       begun(waiting)
       return outcome.promise

@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
-import { openByHand } from '../../../src/fsgroup/volume-by-hand.ts'
+import { openNodeDirectoryVolume } from '../../../src/fsgroup/volume-by-hand.ts'
 import type { Host } from '../../../src/kernel/host.ts'
 import { linuxHost } from '../../../src/kernel/linux/index.ts'
 import { createPathLookups } from '../../../src/kernel/mount-table/responsiveness.ts'
-import { healOne } from '../../../src/repair/heal-record.ts'
+import { healMount } from '../../../src/repair/heal-record.ts'
 import { findVolumePath } from '../../../src/state/find-volume.ts'
 import { listReadableMountRecords } from '../../../src/state/mount-record.ts'
 import { compileHolder } from '../../helpers/held-directory.ts'
@@ -95,7 +95,7 @@ describe.skipIf(!isRoot)(`a directory that is replaced after its lookup, and kep
 
   it('does not block a command on a directory', async () => {
     forget()
-    const open = () => openByHand(sessionOf(`${stage.top}/volumes/shop`), missing(), { set: 0, clear: 0 })
+    const open = () => openNodeDirectoryVolume(sessionOf(`${stage.top}/volumes/shop`), missing(), { set: 0, clear: 0 })
     expect(await inTime(() => open().catch((error) => error.message))).toMatch(/does not respond|does not exist/)
   })
 
@@ -132,7 +132,7 @@ describe.skipIf(!isRoot)(`a directory that is replaced after its lookup, and kep
       host: { ...host, inodes: { ...host.inodes, isCached } },
       isolatesWalks: true as const,
     }
-    const healed = await inTime(() => healOne(session, record, 'missing', async () => false))
+    const healed = await inTime(() => healMount(session, record, 'missing', async () => false))
     expect([isExchanged, healed]).toEqual([true, expect.objectContaining({ state: 'unknown' })])
   })
 })

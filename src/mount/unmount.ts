@@ -72,9 +72,7 @@ export async function unmountPodVolume(
   const busy = await findBusyFileSystemAfterUnmount(session, fileSystem, record, wasInUse)
   const kept =
     lock && record
-      ? await ignoreRecordFailure(session, () =>
-          removeRecordUnlessLeftover(session, record, 'unmounted', { left, busy }),
-        )
+      ? await ignoreRecordFailure(session, () => removeUnneededRecord(session, record, 'unmounted', { left, busy }))
       : undefined
   if (record) endStoppedDaemons(session, record)
   if (lock) unmountStaleStages(session)
@@ -116,7 +114,7 @@ export async function unmountDeletedPodVolume(
   const foreseen = [...binds, ...findVolumeLeftovers(host, record.directory)]
   // A crash after this leaves empty directories, which kubelet removes by itself.
   const busy = await findBusyFileSystemAfterUnmount(session, fileSystem, record, wasInUse)
-  const kept = removeRecordUnlessLeftover(session, record, 'pod gone', { left: foreseen, busy })
+  const kept = removeUnneededRecord(session, record, 'pod gone', { left: foreseen, busy })
   const left = [...binds, ...(point ? removeEmptyDirectories(host, point) : [])]
   if (kept === undefined && left.length > 0) mountRecords.write(session, { ...record, ended: 'pod gone' })
   endStoppedDaemons(session, record)
@@ -132,7 +130,7 @@ export function formatPodDirectoryLeftovers(left: readonly string[]): string {
  * Removes the record unless a leftover exists: then it stays, so that status, doctor and gc report it.
  * @returns the record, if it stays
  */
-function removeRecordUnlessLeftover(
+function removeUnneededRecord(
   session: Session,
   record: MountRecord,
   ended: NonNullable<MountRecord['ended']>,
@@ -211,7 +209,7 @@ export async function removeEndedMountRecord(
   if (isOver) await restoreVolumeIfPending(session, record, true)
   if (isOver) await restoreMountRootSetGid(session, record)
   const busy = await findBusyFileSystemAfterUnmount(session, fileSystem, record)
-  removeRecordUnlessLeftover(session, record, 'unmounted', { left, busy })
+  removeUnneededRecord(session, record, 'unmounted', { left, busy })
   endStoppedDaemons(session, record)
   return { left, busy }
 }

@@ -148,7 +148,7 @@ async function repairMount(
       case 'leave':
         return { state, action: 'none', reason }
       case 'forget':
-        return isDry ? predictForgetOutcome(judged) : await forgetMountRecord(session, judged)
+        return isDry ? predictForgetOutcome(judged) : await forgetJudgedMount(session, judged)
       case 'mount':
         if (await isUnresponsive(record))
           return { ...UNRESPONSIVE_OUTCOME, reason: explainUnknownHealth(session, record) }
@@ -178,7 +178,7 @@ async function planRemount(session: Session, judged: JudgedMount): Promise<HealO
   }
 }
 
-async function forgetMountRecord(session: Session, judged: JudgedMount): Promise<HealOutcome> {
+async function forgetJudgedMount(session: Session, judged: JudgedMount): Promise<HealOutcome> {
   const { state, reason } = judged.plan
   const { left, busy } = await forgetEndedMount(session, judged)
   // A bind that was removed from the pod's directory may have been the file system's last mount.
@@ -187,7 +187,7 @@ async function forgetMountRecord(session: Session, judged: JudgedMount): Promise
   return { state, ...decideForgetOutcome(reason, left) }
 }
 
-/** Predicts the result of `forgetMountRecord`, by the leftovers that an earlier call could not remove. */
+/** Predicts the result of `forgetJudgedMount`, by the leftovers that an earlier call could not remove. */
 function predictForgetOutcome({ plan: { state, reason }, left }: JudgedMount): HealOutcome {
   return { state, ...decideForgetOutcome(reason, left) }
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { isSystemDirectory } from '../../src/fsgroup/volume-by-hand.ts'
+import { isSystemDirectory } from '../../src/fsgroup/refused-directories.ts'
 
 describe('a directory argument of a command', () => {
   it.each(

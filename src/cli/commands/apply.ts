@@ -1,12 +1,11 @@
 import type { FsGroupRequest } from '../../config/mount-request.ts'
 import { needsGroupWalk } from '../../fsgroup/apply-to-volume.ts'
 import {
-  applyGroupToNodeDirectory,
-  openNodeDirectoryVolume,
   refuseKernelFileSystem,
   refuseOwnLogOrConfig,
   refuseSystemDirectory,
-} from '../../fsgroup/volume-by-hand.ts'
+} from '../../fsgroup/refused-directories.ts'
+import { applyGroupToNodeDirectory, openNodeDirectoryVolume } from '../../fsgroup/volume-by-hand.ts'
 import { deferHandleClose } from '../../kernel/host.ts'
 import { parseMountFlags } from '../../kernel/mount-table/mount-flags.ts'
 import { createWalkReport, type WalkReport } from '../../ownership/walk/report.ts'

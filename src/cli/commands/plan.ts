@@ -1,12 +1,11 @@
 import { catchRefusalMessage } from '../../errors/refusal.ts'
 import { needsGroupWalk, refuseOtherVolumeUsers } from '../../fsgroup/apply-to-volume.ts'
 import {
-  createFsGroupTarget,
-  openNodeDirectoryVolume,
   refuseKernelFileSystem,
   refuseOwnLogOrConfig,
   refuseSystemDirectory,
-} from '../../fsgroup/volume-by-hand.ts'
+} from '../../fsgroup/refused-directories.ts'
+import { createFsGroupTarget, openNodeDirectoryVolume } from '../../fsgroup/volume-by-hand.ts'
 import { deferHandleClose } from '../../kernel/host.ts'
 import { parseMountFlags } from '../../kernel/mount-table/mount-flags.ts'
 import { createWalkReport, type WalkReport } from '../../ownership/walk/report.ts'

@@ -4,7 +4,7 @@ import type { Fault } from '../errors/fault.ts'
 import type { Host } from '../kernel/host.ts'
 import type { Session } from '../state/session.ts'
 import type { DoctorContext } from './commands/doctor.ts'
-import type { ServeHealth, WatchNode } from './commands/heal.ts'
+import type { HealthServerStarter, NodeWatcher } from './commands/heal.ts'
 import type { CommandOfVerb } from './commands/index.ts'
 
 /** File descriptors of stdout and stderr. */
@@ -34,8 +34,8 @@ export interface OperatorContext extends Omit<DoctorContext, 'configuration'> {
   readConfig(file?: string): Promise<{ file: string; config: NodeConfig; faults: Fault[] }>
   /** Calls `report` before Ctrl-C or SIGTERM ends the process, until it is disposed of. */
   onInterrupt(report: () => void): Disposable
-  watch: WatchNode
-  serveHealth: ServeHealth
+  watch: NodeWatcher
+  serveHealth: HealthServerStarter
   /** Each walk runs in a process of its own, because this process must not wait for a locked directory. */
   isolatesWalks?: true
   /** Returns all metrics in Prometheus' text format. */

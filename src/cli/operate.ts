@@ -6,7 +6,7 @@ import { hasCallSucceeded } from '../kernel/system-error.ts'
 import { createCallLog } from '../log/call-log.ts'
 import { appendLogLine } from '../log/log-file.ts'
 import { type CompletionNameKind, listFaultExplanations, listRecordedNames, summarizeMounts } from './commands/about.ts'
-import { isJsonRequested, parseCommand } from './commands/arguments.ts'
+import { isJsonRequested, parseOperatorCommand } from './commands/arguments.ts'
 import { runDoctor } from './commands/doctor.ts'
 import { healAfterEachChange } from './commands/heal.ts'
 import {
@@ -37,7 +37,7 @@ export async function runOperatorCommand(context: OperatorContext): Promise<numb
   const isJson = isJsonRequested(context.argv)
   let failure = EXIT_USAGE_ERROR
   try {
-    const command = parseCommand(context.argv, context.workingDirectory)
+    const command = parseOperatorCommand(context.argv, context.workingDirectory)
     failure = EXIT_FAILURE
     return await runParsedCommand(context, command, isJson)
   } catch (error) {
@@ -83,7 +83,7 @@ async function runParsedCommand(context: OperatorContext, command: OperatorComma
     }
     case 'completion': {
       if (command.offer !== undefined) {
-        const names = await readOfferedNames(context, command.offer)
+        const names = await readCompletionNames(context, command.offer)
         return say(formatOutputLines(names, false), { shell: null, names })
       }
       const text = formatCompletionScript(command.shell)
@@ -100,11 +100,11 @@ async function runParsedCommand(context: OperatorContext, command: OperatorComma
   if (!context.isRoot) throw Refusal.of('command', `${verb} needs root`, 'run it with sudo')
   if (command.verb === 'csi') return context.runCsi(command)
   if (command.verb === 'nri') return context.runNri(command)
-  return command.verb === 'logs' ? showLogs(context, command, isJson) : runNodeCommand(context, command, isJson)
+  return command.verb === 'logs' ? showNodeLogs(context, command, isJson) : runNodeCommand(context, command, isJson)
 }
 
 /** Completion shows no errors, and only root can read the records. */
-async function readOfferedNames(context: OperatorContext, kind: CompletionNameKind): Promise<string[]> {
+async function readCompletionNames(context: OperatorContext, kind: CompletionNameKind): Promise<string[]> {
   const { host, isRoot, readConfig } = context
   if (kind === 'codes') return [...FAULT_ENTRIES.keys()].sort()
   if (!isRoot) return []
@@ -113,7 +113,11 @@ async function readOfferedNames(context: OperatorContext, kind: CompletionNameKi
 }
 
 /** Shows the log even with an invalid configuration: its faults are in the log, and the log's path may be right. */
-async function showLogs(context: OperatorContext, command: CommandOfVerb<'logs'>, isJson: boolean): Promise<number> {
+async function showNodeLogs(
+  context: OperatorContext,
+  command: CommandOfVerb<'logs'>,
+  isJson: boolean,
+): Promise<number> {
   const { config } = await context.readConfig()
   const text = (raw: string) =>
     isJson

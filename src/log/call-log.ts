@@ -115,36 +115,36 @@ export function formatLogLine(entry: Readonly<Record<string, unknown>>): string 
   for (const kept of LOG_TEXT_LIMITS_BYTES) {
     const shortened = Object.entries(entry).map(([key, value]) => [
       key,
-      truncateFact(value, key === 'stack' ? Math.min(kept, MAX_ERROR_STACK_BYTES) : kept),
+      truncateLogFact(value, key === 'stack' ? Math.min(kept, MAX_ERROR_STACK_BYTES) : kept),
     ])
-    const line = formatWithCutBytes(Object.fromEntries(shortened), size)
+    const line = formatEntryWithCutBytes(Object.fromEntries(shortened), size)
     if (Buffer.byteLength(line) < MAX_LOG_LINE_BYTES) return line
   }
   // The entry has many short facts.
-  return formatWithCutBytes(
+  return formatEntryWithCutBytes(
     Object.fromEntries(
       Object.entries(entry)
         .slice(0, LOG_TEXT_LIMITS_BYTES.length)
-        .map(([key, value]) => [key, truncateFact(value, 32)]),
+        .map(([key, value]) => [key, truncateLogFact(value, 32)]),
     ),
     size,
   )
 }
 
-function formatWithCutBytes(entry: Readonly<Record<string, unknown>>, size: number): string {
+function formatEntryWithCutBytes(entry: Readonly<Record<string, unknown>>, size: number): string {
   return escapeJson(JSON.stringify({ ...entry, cut: size - Buffer.byteLength(escapeJson(JSON.stringify(entry))) }))
 }
 
-function truncateFact(value: unknown, kept: number): unknown {
+function truncateLogFact(value: unknown, kept: number): unknown {
   if (typeof value === 'string') return truncateText(value, kept)
   if (typeof value !== 'object' || value === null) return value
   const most = Math.ceil(kept / TEXT_BYTES_PER_LIST_ITEM)
   if (Array.isArray(value)) {
-    const items = value.slice(0, most).map((item) => truncateFact(item, kept))
+    const items = value.slice(0, most).map((item) => truncateLogFact(item, kept))
     return value.length > most ? [...items, `… (${value.length - most} more)`] : items
   }
   const all = Object.entries(value)
-  const facts = all.slice(0, most).map(([key, item]) => [truncateText(key, kept), truncateFact(item, kept)])
+  const facts = all.slice(0, most).map(([key, item]) => [truncateText(key, kept), truncateLogFact(item, kept)])
   return Object.fromEntries(all.length > most ? [...facts, ['…', `${all.length - most} more`]] : facts)
 }
 

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { Socket } from 'node:net'
-import type { ServeHealth } from '../cli/commands/heal.ts'
+import type { HealthServerStarter } from '../cli/commands/heal.ts'
 import { createFault } from '../errors/fault.ts'
 import { formatError, Refusal } from '../errors/refusal.ts'
 
@@ -29,8 +29,8 @@ type HealthResponse = [status: number, text: string]
  * @throws {Refusal} if the server cannot listen at the address
  */
 export async function serveHealth(
-  { address, port }: Parameters<ServeHealth>[0],
-  { notReady, metrics }: Parameters<ServeHealth>[1],
+  { address, port }: Parameters<HealthServerStarter>[0],
+  { notReady, metrics }: Parameters<HealthServerStarter>[1],
   bounds = HEALTH_SERVER_LIMITS,
 ): Promise<Disposable> {
   const scraped = metrics && createSharedScrape(metrics, bounds)

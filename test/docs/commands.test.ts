@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { parseCommand } from '../../src/cli/commands/arguments.ts'
+import { parseOperatorCommand } from '../../src/cli/commands/arguments.ts'
 import { isRoot } from '../helpers/stage.ts'
 import { blocksOf } from './example.ts'
 import { PAGES } from './pages.ts'
@@ -78,7 +78,7 @@ describe('a command in a page', () => {
       ),
     ),
   )('of modekeep has valid arguments: %s: modekeep %s', (_page, words) => {
-    expect(() => parseCommand(words.split(/ +/), () => '/')).not.toThrow()
+    expect(() => parseOperatorCommand(words.split(/ +/), () => '/')).not.toThrow()
   })
 })
 

@@ -18,7 +18,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, it, onTestFinished } from 'vitest'
-import { parseCommand } from '../../src/cli/commands/arguments.ts'
+import { parseOperatorCommand } from '../../src/cli/commands/arguments.ts'
 import { installModekeep as installOn, uninstallModekeep as uninstallFrom } from '../../src/cli/install/index.ts'
 import { renderFault } from '../../src/errors/fault.ts'
 import { Refusal } from '../../src/errors/refusal.ts'
@@ -137,7 +137,7 @@ export const uninstall = (world: World, options: Run = {}, ...more: string[]) =>
 
 /** Runs the installer in this process, on another Administration if need be; its output as the executable would have it. */
 export async function runHere(argv: string[], admin = linuxAdministration) {
-  const command = parseCommand(argv, () => '/')
+  const command = parseOperatorCommand(argv, () => '/')
   if (command.verb !== 'install' && command.verb !== 'uninstall') throw new Error(`${command.verb} installs nothing`)
   const said = { stdout: '', stderr: '' }
   const job = {

@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
 import about from '../../package.json' with { type: 'json' }
-import { parseCommand } from '../../src/cli/commands/arguments.ts'
+import { parseOperatorCommand } from '../../src/cli/commands/arguments.ts'
 import type { CommandOfVerb } from '../../src/cli/commands/index.ts'
 import { parseConfig } from '../../src/config/config.ts'
 import { parseFlexVolumeRequest } from '../../src/config/request.ts'
@@ -107,15 +107,15 @@ describe("the NRI plugin's container", () => {
     expect(wrapper).toBe('on-node')
     const [prober, ...probe] = readinessProbe.exec.command
     expect(prober).toBe('modekeep')
-    const { socket, directory } = parseCommand(verb, () => '/') as CommandOfVerb<'nri'>
-    expect(parseCommand(probe, () => '/')).toMatchObject({ verb: 'nri', isProbe: true, socket, directory })
+    const { socket, directory } = parseOperatorCommand(verb, () => '/') as CommandOfVerb<'nri'>
+    expect(parseOperatorCommand(probe, () => '/')).toMatchObject({ verb: 'nri', isProbe: true, socket, directory })
   })
 })
 
 describe('probes and metrics', () => {
   const container = (components: string[]) =>
     named(podOf(render(kustomization('overlays/default', { components }))), 'modekeep')
-  const commandOf = ([, ...command]: string[]) => parseCommand(command, () => '/') as CommandOfVerb<'heal'>
+  const commandOf = ([, ...command]: string[]) => parseOperatorCommand(command, () => '/') as CommandOfVerb<'heal'>
 
   it('use the port that heal serves', () => {
     const { command, livenessProbe, readinessProbe } = container([]) as Resource
@@ -151,12 +151,12 @@ describe('the CSI driver', () => {
 
   it('is probed over the socket that it serves, with time for the answer', () => {
     const { command, livenessProbe, readinessProbe } = named(podOf(resources()), 'csi') as Resource
-    const served = parseCommand(command.slice(1), () => '/') as CommandOfVerb<'csi'>
+    const served = parseOperatorCommand(command.slice(1), () => '/') as CommandOfVerb<'csi'>
     for (const { exec, timeoutSeconds } of [livenessProbe, readinessProbe]) {
       const [wrapper, ...verb] = exec.command
       expect(wrapper).toBe('modekeep')
       const { directory, name } = served
-      expect(parseCommand(verb, () => '/')).toMatchObject({ verb: 'csi', isProbe: true, directory, name })
+      expect(parseOperatorCommand(verb, () => '/')).toMatchObject({ verb: 'csi', isProbe: true, directory, name })
       expect(timeoutSeconds).toBeGreaterThan(5)
     }
     expect(livenessProbe.failureThreshold).toBeGreaterThan(1)
@@ -167,7 +167,7 @@ describe('the CSI driver', () => {
     const [wrapper, ...verb] = container?.command ?? []
     expect(wrapper).toBe('on-node')
     const args = container?.args.map((arg: string) => arg.replace('$(NODE_NAME)', 'node-1'))
-    const command = parseCommand([...verb, ...args], () => '/')
+    const command = parseOperatorCommand([...verb, ...args], () => '/')
     const { name } = one(resources(), 'CSIDriver').metadata
     expect(command).toMatchObject({ verb: 'csi', directory: '/var/lib/kubelet', name, nodeId: 'node-1' })
     const { args: words, volumeMounts } = container ?? expect.unreachable()
@@ -243,10 +243,10 @@ describe('the containers', () => {
   it('have verbs and arguments that modekeep accepts', () => {
     const template = rendered()
     const [, ...heal] = named(template, 'modekeep')?.command ?? []
-    expect(parseCommand(heal, () => '/')).toMatchObject({ verb: 'heal', isWatching: true })
+    expect(parseOperatorCommand(heal, () => '/')).toMatchObject({ verb: 'heal', isWatching: true })
     const plugin = named(template, 'device-plugin')
     expect(plugin?.command).toEqual(['on-node', 'device-plugin'])
-    expect(parseCommand(['device-plugin', ...(plugin?.args ?? [])], () => '/')).toMatchObject({ devices: 100 })
+    expect(parseOperatorCommand(['device-plugin', ...(plugin?.args ?? [])], () => '/')).toMatchObject({ devices: 100 })
   })
 
   it('have only the needed capabilities', () => {

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { parseCommand } from '../../src/cli/commands/arguments.ts'
+import { parseOperatorCommand } from '../../src/cli/commands/arguments.ts'
 import { type CommandOfVerb, runVerb } from '../../src/cli/commands/index.ts'
 import { DEFAULT_CONFIG } from '../../src/config/defaults.ts'
 import { parseFlexVolumeRequest } from '../../src/config/request.ts'
@@ -130,8 +130,8 @@ describe.skipIf(why !== '')(`the directory argument of a command${why}`, () => {
     const node = nodeWithBinds()
     for (const directory of [node.bind('logs', 'logs'), node.bind('etc', 'etc')]) {
       const words = ['--fsgroup', '2000', directory]
-      const apply = parseCommand(['apply', ...words], () => '/') as CommandOfVerb<'apply'>
-      const plan = parseCommand(['plan', ...words], () => '/') as CommandOfVerb<'plan'>
+      const apply = parseOperatorCommand(['apply', ...words], () => '/') as CommandOfVerb<'apply'>
+      const plan = parseOperatorCommand(['plan', ...words], () => '/') as CommandOfVerb<'plan'>
       await expect(runVerb(node.session, apply)).rejects.toThrow(/holds modekeep's (log|configuration) "/)
       expect(await runVerb(node.session, plan)).toMatchObject({ refusal: expect.stringContaining("holds modekeep's") })
       expect(await runVerb(node.session, { ...apply, isSure: true })).toMatchObject({ walked: true })

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { parseCommand } from '../../src/cli/commands/arguments.ts'
+import { parseOperatorCommand } from '../../src/cli/commands/arguments.ts'
 import { Refusal } from '../../src/errors/refusal.ts'
 import { parseFlexVolumeCall } from '../../src/frontends/flexvolume/protocol.ts'
 import { locateMountRecords } from '../../src/state/record-directories.ts'
@@ -42,12 +42,12 @@ function expectKubelets(argv: readonly string[]): void {
 }
 
 function expectOperators(argv: readonly string[]): void {
-  const command = outcome(() => parseCommand(argv, () => '/somewhere'))
+  const command = outcome(() => parseOperatorCommand(argv, () => '/somewhere'))
   if (command instanceof Refusal) expect(command.message.length).toBeGreaterThan(20)
   else if ('directory' in command) {
     expect(command.directory).toMatch(/^\//)
     const group = 'fsGroup' in command ? ['--fsgroup', String(command.fsGroup.groupId)] : []
-    expect(parseCommand([command.verb, command.directory, ...group], () => '/')).toMatchObject({
+    expect(parseOperatorCommand([command.verb, command.directory, ...group], () => '/')).toMatchObject({
       directory: command.directory,
     })
   }

@@ -10,7 +10,7 @@ import { deferHandleClose } from '../../kernel/host.ts'
 import { parseMountFlags } from '../../kernel/mount-table/mount-flags.ts'
 import { createWalkReport, type WalkReport } from '../../ownership/walk/report.ts'
 import type { Session } from '../../state/session.ts'
-import { announceInodeCount } from '../node-state/recorded-walk.ts'
+import { reportExpectedInodeCount } from '../node-state/recorded-walk.ts'
 import { countSkippedInodes, formatSkippedInodes, quoteForShell } from '../output/output.ts'
 import { readDirectoryOperand } from './operands.ts'
 import type { SessionVerb, VerbArguments } from './verb.ts'
@@ -54,7 +54,7 @@ export async function applyGroupToDirectory(
   refuseSystemDirectory(session.host, directory, command.isSure)
   refuseOwnLogOrConfig(opened, command.isSure)
   if (session.expect && needsGroupWalk(session, opened.tree, fsGroup, opened.volume))
-    await announceInodeCount(session, opened)
+    await reportExpectedInodeCount(session, opened)
   const report = await applyGroupToNodeDirectory(session, opened, fsGroup)
   const { groupId: group, access: groupAccess, changePolicy: policy } = fsGroup
   const request = { verb, directory, volume: opened.volume, group, groupAccess, policy }

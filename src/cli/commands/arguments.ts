@@ -13,13 +13,13 @@ const HELP_COMMAND = { verb: 'help', topic: undefined, isManual: false } as cons
  * @param workingDirectory the base of a relative DIR; called only for one
  * @throws {Refusal} with every fault, for a usage error
  */
-export function parseCommand(argv: readonly string[], workingDirectory: () => string): OperatorCommand {
+export function parseOperatorCommand(argv: readonly string[], workingDirectory: () => string): OperatorCommand {
   const [word, ...words] = argv
   if (word === undefined) return { ...HELP_COMMAND, isIntroduction: true }
   if (word === '--help' || word === '-h') return HELP_COMMAND
   const verb = word === '--version' ? 'version' : word
   if (!isOperatorVerb(verb)) throw Refusal.of('usage', ...explainUnknownVerb(verb))
-  const args = { ...readArguments(verb, words), workingDirectory }
+  const args = { ...parseVerbArguments(verb, words), workingDirectory }
   if (args.given.has('help') && args.faults.length === 0) return { ...HELP_COMMAND, topic: verb }
   const { operands, read } = getVerbForm(verb)
   if (operands === undefined && args.words.length > 0) {
@@ -43,7 +43,7 @@ function explainUnknownVerb(word: string): [reason: string, remedy: string] {
 }
 
 /** Parses the arguments after a verb, and collects every syntax fault. */
-function readArguments(verb: OperatorVerb, args: string[]): Omit<VerbArguments, 'workingDirectory'> {
+function parseVerbArguments(verb: OperatorVerb, args: string[]): Omit<VerbArguments, 'workingDirectory'> {
   const { options } = getVerbForm(verb)
   const { tokens } = parseArgs({
     args,

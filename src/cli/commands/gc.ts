@@ -51,14 +51,14 @@ export const gcVerb: SessionVerb<GcCommand, GcDocument> = {
       ),
       ...Map.groupBy(kept, ({ kind, reason }) => `${kind} ${reason}`)
         .values()
-        .flatMap(formatKeptItems),
+        .flatMap(formatKeptGarbage),
     ]
   },
   trouble: 'not everything could be removed: the reasons are above',
   hasTrouble: ({ items }) => items.some(({ action }) => action === 'failed'),
 }
 
-function formatKeptItems(items: GcDocument['items']): OutputLine[] {
+function formatKeptGarbage(items: GcDocument['items']): OutputLine[] {
   const [first, second] = items
   if (first === undefined) return []
   const { kind, name } = first

@@ -93,7 +93,7 @@ interface HealthServerSources {
 }
 
 /** Serves probes and scrapes over HTTP until it is disposed of. */
-export type ServeHealth = (endpoint: ListenAddress, sources: HealthServerSources) => Promise<Disposable>
+export type HealthServerStarter = (endpoint: ListenAddress, sources: HealthServerSources) => Promise<Disposable>
 
 /** A daemon may have crashed before it was watched. Until its last thread ends, its mount appears healthy. */
 const REPAIR_SETTLING_MS = 3000
@@ -123,10 +123,10 @@ export interface HealDocument {
 
 /** Repairs the mounts on this node, or reports what it would do. */
 export function healNode(session: Session, command: HealCommand): Promise<HealDocument> {
-  return healOnce(session, command, new KubeletPods())
+  return healNodeOnce(session, command, new KubeletPods())
 }
 
-async function healOnce(
+async function healNodeOnce(
   session: Session,
   { isDry, isWatching, kubelet }: HealCommand,
   kubelets: KubeletPods,
@@ -154,7 +154,7 @@ async function healOnce(
 }
 
 /** Calls `heal` after every change on the node, until a signal ends it. */
-export type WatchNode = (
+export type NodeWatcher = (
   heal: RunHeal,
   events: Pick<HealWatchOptions, 'failed'> & { warn(message: string): void },
 ) => Promise<void>
@@ -162,12 +162,12 @@ export type WatchNode = (
 interface HealWatchContext {
   /** Writes the log. */
   fs: typeof NodeFs
-  watch: WatchNode
+  watch: NodeWatcher
   /** Reads the node's current configuration. @throws while it is faulty */
   configNow(): Promise<NodeConfig>
   /** Prints the findings of a heal. */
   report(found: HealDocument): void
-  serveHealth: ServeHealth
+  serveHealth: HealthServerStarter
   /** Returns all metrics in Prometheus' text format. */
   metrics(session: Session): Promise<string>
 }
@@ -195,7 +195,7 @@ export async function healAfterEachChange(
     // A daemon that ends during the heal is included, so its mount is checked again.
     const daemons = () => listAllStagedProcesses(session.host, config.stateDir).map(({ pid }) => pid)
     const before = daemons()
-    const document = await healOnce(current, command, kubelets)
+    const document = await healNodeOnce(current, command, kubelets)
     const { mounts, subPaths, containers } = document
     const others = containers.map(({ pod, name, volume, state, reason }) => ({ pod, name, volume, state, reason }))
     const findings = normalizeFindings([mounts.filter(({ state }) => isFaultyState(state)), subPaths, others])

@@ -122,7 +122,7 @@ export async function readNodeLog(
   if (!isFollowing && !listLogFiles(file).some((name) => fs.existsSync(name))) {
     throw Refusal.of('command', `there is no log ${file} yet`, undefined, 'kubelet has made no call that is logged')
   }
-  refuseForeignLog(fs, file)
+  assertOwnLogFile(fs, file)
   const isAbout = createPodLogFilter(pod)
   const reader = createLogReader(fs, file, 'show')
   const isYoung = createLogAgeFilter(age)
@@ -137,7 +137,7 @@ export async function readNodeLog(
 }
 
 /** @throws {Refusal} if the log's path is a link or not a regular file, which modekeep neither reads nor writes */
-function refuseForeignLog(fs: typeof NodeFs, file: string): void {
+function assertOwnLogFile(fs: typeof NodeFs, file: string): void {
   try {
     openFileToRead(fs, file)[Symbol.dispose]()
   } catch (error) {

@@ -158,7 +158,7 @@ export function listOptionSpellings(name: OptionName): string[] {
 }
 
 /** Parses the words to choose from in the notation of the help. Placeholders, in capitals, are omitted. */
-export function parseChoices(operand = ''): string[] {
+export function parseOptionChoices(operand = ''): string[] {
   return operand.split(/[| ]/).filter((word) => word !== word.toUpperCase())
 }
 
@@ -166,7 +166,7 @@ export function parseChoices(operand = ''): string[] {
 export function checkOptionValue(name: OptionName, given: string | undefined): string[] {
   const { type, value, example, fault } = CLI_OPTIONS[name]
   if (type === 'boolean') return given === undefined ? [] : [`--${name} takes no value: write it alone`]
-  const choices = parseChoices(value)
+  const choices = parseOptionChoices(value)
   const either = choices.join(' or ')
   if (given === undefined) return [`--${name} has no value: write ${either || example} after it`]
   const wrong = choices.length > 0 && !choices.includes(given) ? `use ${either}` : fault?.(given)

@@ -12,7 +12,7 @@ import { findVolumePath } from '../../state/find-volume.ts'
 import type { Session } from '../../state/session.ts'
 import { explainOtherDisk } from '../../state/volume-disk.ts'
 import { explainUnrestoredInodes, volumeRecords } from '../../state/volume-record.ts'
-import { announceInodeCount, openReadableJournal } from '../node-state/recorded-walk.ts'
+import { openReadableJournal, reportExpectedInodeCount } from '../node-state/recorded-walk.ts'
 import { type OwnershipDifference, surveyVolume } from '../node-state/survey.ts'
 import {
   countSkippedInodes,
@@ -114,7 +114,7 @@ export async function restoreRecordedOwnership(session: Session, command: Restor
   using _ = deferHandleClose(inodes, tree)
   const about = { verb, directory, volume, isDry, isForced }
   if (!isDry) {
-    await announceInodeCount(session, opened)
+    await reportExpectedInodeCount(session, opened)
     const restored = await restoreNodeDirectory(session, opened, isForced)
     const { outcome, report = createWalkReport(), otherDisk: other = null } = restored
     const next = formatNextRestoreStep(session, restored, volume, isForced)

@@ -132,10 +132,10 @@ export async function checkSourcesInWorker(
 }
 
 function checkEachSource(host: Host, { sources, file }: SourceCheckRequest): Map<string, readonly CheckResult[]> {
-  return new Map(sources.map((source) => [source, [...checkSource(host, source, file)]]))
+  return new Map(sources.map((source) => [source, [...checkAllowedSource(host, source, file)]]))
 }
 
-function* checkSource(host: Host, source: string, file: string): Generator<CheckResult> {
+function* checkAllowedSource(host: Host, source: string, file: string): Generator<CheckResult> {
   if (statPath(host, source) === undefined) {
     yield createWarningResult(`a rule has ${source}, which does not exist`, formatSourceRemedy(source, file))
     return

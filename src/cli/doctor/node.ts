@@ -49,7 +49,8 @@ export function* checkKernel(features: readonly KernelFeature[], release: string
     const { since, without, isNeeded } = KERNEL_FEATURES[name]
     const text = `${name} does not work (${detail}): ${without}`
     // A seccomp filter may reject a call with ENOSYS, like a kernel that lacks it.
-    const isFiltered = errno === 'EPERM' || errno === 'EACCES' || (errno === 'ENOSYS' && isKernelSince(release, since))
+    const isFiltered =
+      errno === 'EPERM' || errno === 'EACCES' || (errno === 'ENOSYS' && isReleaseAtLeast(release, since))
     const remedy = isFiltered
       ? 'run it as root on the node itself, not in a container with a filter of system calls'
       : name === 'user namespace'
@@ -59,7 +60,7 @@ export function* checkKernel(features: readonly KernelFeature[], release: string
   }
 }
 
-function isKernelSince(release: string, since: string): boolean {
+function isReleaseAtLeast(release: string, since: string): boolean {
   const [major = 0, minor = 0] = release.split('.').map((part) => Number.parseInt(part, 10))
   const [from = 0, point = 0] = since.split('.').map((part) => Number.parseInt(part, 10))
   return major > from || (major === from && minor >= point)

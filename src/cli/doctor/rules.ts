@@ -48,7 +48,7 @@ export function* checkSystemGroups(
 
 const joinTexts = (texts: readonly string[] | undefined) => texts?.join(', ')
 
-const hasSource = (fsType: string) => volumeKindLookup.find(fsType)?.hasNoSource !== true
+const hasVolumeTypeSource = (fsType: string) => volumeKindLookup.find(fsType)?.hasNoSource !== true
 
 /** Describes in a sentence which pods may mount which volumes. */
 function describeRule(rule: AllowRule): string {
@@ -59,12 +59,12 @@ function describeRule(rule: AllowRule): string {
     const text = entry.replaceAll(NAMESPACE_PLACEHOLDER, '<their namespace>')
     return text.endsWith('/*') ? `what lies below ${text.slice(0, -2) || '/'}` : text
   })
-  const withSource = fsTypes.filter(hasSource)
+  const withSource = fsTypes.filter(hasVolumeTypeSource)
   const had = [
     ...(withSource.length > 0
       ? [`${places === undefined ? 'every source' : joinTexts(places) || 'no source'} as ${joinTexts(withSource)}`]
       : []),
-    ...fsTypes.filter((fsType) => !hasSource(fsType)),
+    ...fsTypes.filter((fsType) => !hasVolumeTypeSource(fsType)),
   ]
   return [
     ...(volumes === undefined ? [] : [`CSI volumes alone: ${joinTexts(volumes) || 'none'}`]),
@@ -118,17 +118,17 @@ function* checkRuleOrder(
   at: number,
   file: string,
 ): Generator<CheckResult> {
-  if (includesRule(earlier, rule)) {
+  if (isWiderOrEqualRule(earlier, rule)) {
     const text = `rule ${at + 1} has no effect: rule ${before + 1} before it matches all that it matches`
     yield createWarningResult(text, `remove it from "allow" in ${file}, or put it first`)
-  } else if (includesRule(rule, earlier)) {
+  } else if (isWiderOrEqualRule(rule, earlier)) {
     const text = `rule ${at + 1} is wider than rule ${before + 1} before it, which restricts nothing but what it itself matches`
     yield createWarningResult(text, `remove rule ${before + 1} from "allow" in ${file}, or narrow rule ${at + 1}`)
   }
 }
 
 /** True if `wide` matches everything that `narrow` matches. */
-function includesRule(wide: AllowRule, narrow: AllowRule): boolean {
+function isWiderOrEqualRule(wide: AllowRule, narrow: AllowRule): boolean {
   const {
     namespaces,
     sources,
@@ -140,7 +140,7 @@ function includesRule(wide: AllowRule, narrow: AllowRule): boolean {
   } = wide
   const has = (all: readonly string[] | undefined, some: readonly string[] | undefined) =>
     all === undefined || (some?.every((one) => all.includes(one)) ?? false)
-  const needsSource = (narrow.fsTypes ?? DEFAULT_ALLOWED_FS_TYPES).some(hasSource)
+  const needsSource = (narrow.fsTypes ?? DEFAULT_ALLOWED_FS_TYPES).some(hasVolumeTypeSource)
   return (
     (namespaces === undefined ||
       (narrow.namespaces?.every((one) => namespaces.some((glob) => matchesGlob(glob, one))) ?? false)) &&
@@ -195,7 +195,7 @@ function* checkNamespaceOverlap(
 /** Returns a source that both rules allow. */
 function findSharedSource(one: AllowRule, first: string, other: AllowRule, second: string): string | undefined {
   const expandSources = ({ sources, fsTypes = DEFAULT_ALLOWED_FS_TYPES }: AllowRule, namespace: string) =>
-    !fsTypes.some(hasSource)
+    !fsTypes.some(hasVolumeTypeSource)
       ? []
       : (sources ?? ['/*']).map((entry) => entry.replaceAll(NAMESPACE_PLACEHOLDER, namespace))
   const others = expandSources(other, second)

@@ -23,7 +23,7 @@ export interface InstallExecutable {
 }
 
 /** @throws {Refusal} if there is no executable, or it has another sum than the required one */
-export function findExecutable({
+export function findInstallExecutable({
   admin: { files },
   command,
   executable,
@@ -36,7 +36,7 @@ export function findExecutable({
   const file = files.open(path)
   try {
     const found = file.sum()
-    const wanted = sha256 === undefined ? readReleaseSum(files, path) : { sum: sha256, by: '--sha256' }
+    const wanted = sha256 === undefined ? readReleaseSha256(files, path) : { sum: sha256, by: '--sha256' }
     const whole = { path, file, sum: wanted?.sum ?? found, by: wanted?.by }
     assertExecutableSum(whole, found)
     return { ...whole, [Symbol.dispose]: () => file[Symbol.dispose]() }
@@ -66,7 +66,7 @@ export function findInstallConfiguration({
 }
 
 /** Reads the sum from a release's SHA256SUMS, in the format of sha256sum: the sum, a blank, a blank or a star, the name. */
-function readReleaseSum(files: NodeFiles, path: string): Pick<InstallExecutable, 'sum' | 'by'> | undefined {
+function readReleaseSha256(files: NodeFiles, path: string): Pick<InstallExecutable, 'sum' | 'by'> | undefined {
   const sums = `${dirname(path)}/SHA256SUMS`
   const text = files.readForeign(sums)
   if (text === undefined) return undefined

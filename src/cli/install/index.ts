@@ -5,7 +5,7 @@ import { tolerateSystemErrors } from '../../kernel/system-error.ts'
 import type { InstallCommand, UninstallCommand } from '../commands/install.ts'
 import { findWritablePaths } from '../doctor/paths.ts'
 import { installConfiguration, installDriver, linkOperatorCommand } from './driver.ts'
-import { findExecutable, findInstallConfiguration } from './executable.ts'
+import { findInstallConfiguration, findInstallExecutable } from './executable.ts'
 import { choosePluginDirectory, WRITABLE_PLUGIN_DIR } from './plugin-directory.ts'
 import {
   createInstallRefusal,
@@ -26,14 +26,14 @@ import { uninstallDriver } from './uninstall.ts'
  */
 export async function installModekeep(job: InstallerRun<InstallCommand>): Promise<void> {
   const configuration = findInstallConfiguration(job)
-  using executable = findExecutable(job)
+  using executable = findInstallExecutable(job)
   const site = resolveInstallSite(job)
   refuseWritablePaths(site)
   const isNew = makePluginDirectory(site)
   const removeStaged = () => removeInstallLeftovers({ ...site, report() {} })
   await runWithInstallLock(site, async () => {
     try {
-      makeSiteDirectories(site)
+      makeInstallDirectories(site)
       await installDriver(site, executable)
       await installConfiguration(site, configuration)
       linkOperatorCommand(site)
@@ -66,12 +66,20 @@ function resolveInstallSite<Command extends InstallCommand | UninstallCommand>(
   const { directory, reason } = choosePluginDirectory(job, root)
   const site = { ...job, ...resolveInstallPaths(files, root, directory) }
   job.report('plugin dir', `${site.plugins} (${reason})`)
-  refuseOutsideRoot(site)
+  refusePathsOutsideRoot(site)
   return site
 }
 
 /** Refuses paths that leave --root: a link that is correct in that system may lead into the running one. */
-export function refuseOutsideRoot({ files, root, plugins, state, logFile, configDirectory, link }: InstallSite): void {
+export function refusePathsOutsideRoot({
+  files,
+  root,
+  plugins,
+  state,
+  logFile,
+  configDirectory,
+  link,
+}: InstallSite): void {
   if (root === '') return
   for (const place of [plugins, state, dirname(logFile), configDirectory, dirname(link)]) {
     let existing = place
@@ -121,7 +129,7 @@ export function refuseWritablePaths(site: InstallSite<InstallCommand>): void {
     ...findWritableInstallPaths(site, 'the state', state),
     ...[logs, logFile].flatMap((path) => findWritableInstallPaths(site, 'the log', path)),
   ]
-  const places = [...new Map(found.map((one) => [one.place, one])).values()].sort(compareByPlace)
+  const places = [...new Map(found.map((one) => [one.place, one])).values()].sort(compareWritablePlaces)
   const isWarned = ({ what, place, stat: { uid, gid, mode } }: (typeof found)[number]) =>
     command.isDry ||
     (what === 'the log' && place !== logs && uid === 0 && gid <= MAX_SYSTEM_GROUP_ID && !(mode & 0o002))
@@ -132,7 +140,7 @@ export function refuseWritablePaths(site: InstallSite<InstallCommand>): void {
   throw createInstallRefusal([...refused.map(({ message }) => message), `${remedy}; then run this again`])
 }
 
-const compareByPlace = (one: { place: string }, other: { place: string }) => (one.place < other.place ? -1 : 1)
+const compareWritablePlaces = (one: { place: string }, other: { place: string }) => (one.place < other.place ? -1 : 1)
 
 /** Finds what users other than root can write at a path or its nearest existing parent. */
 function findWritableInstallPaths({ admin, files, root }: InstallSite, what: string, path: string) {
@@ -151,7 +159,7 @@ function findWritableInstallPaths({ admin, files, root }: InstallSite, what: str
     })
 }
 
-export function makeSiteDirectories(site: InstallSite): void {
+export function makeInstallDirectories(site: InstallSite): void {
   const { files, root, state, stateDir, configText, example } = site
   const make = (path: string, mode: number) => {
     if (files.hasDirectory(path)) return
@@ -170,17 +178,18 @@ export function makeSiteDirectories(site: InstallSite): void {
   }
   make(dirname(site.logFile), 0o750)
   make(site.configDirectory, 0o755)
-  if (files.head(example, EXAMPLE_CONFIG.length + 1)?.toString() === EXAMPLE_CONFIG) return
+  if (files.head(example, EXAMPLE_CONFIG_TEXT.length + 1)?.toString() === EXAMPLE_CONFIG_TEXT) return
   takeInstallStep(
     site,
     `write ${example} (0644)`,
-    () => files.replace(example, EXAMPLE_CONFIG, 0o644),
+    () => files.replace(example, EXAMPLE_CONFIG_TEXT, 0o644),
     'written',
     example,
   )
 }
 
 /** The default configuration, formatted like driver/config.example.json. */
-const EXAMPLE_CONFIG = `${JSON.stringify(DEFAULT_CONFIG, null, 2).replace(/"(allow|map)": [\s\S]*?^ {2}\]/gm, (rules) =>
-  rules.replace(/\s+/g, ' ').replaceAll('[ ', '[').replaceAll(' ]', ']'),
+const EXAMPLE_CONFIG_TEXT = `${JSON.stringify(DEFAULT_CONFIG, null, 2).replace(
+  /"(allow|map)": [\s\S]*?^ {2}\]/gm,
+  (rules) => rules.replace(/\s+/g, ' ').replaceAll('[ ', '[').replaceAll(' ]', ']'),
 )}\n`

@@ -46,7 +46,7 @@ export function readRunningWalk(session: Session, volume: string): WalkStatus | 
  * Reports the expected number of inodes to the progress line. Not for volumes of a server or a daemon, because counting
  * would block while those are unresponsive.
  */
-export async function announceInodeCount(
+export async function reportExpectedInodeCount(
   session: Session,
   { tree, directory, volume }: NodeDirectoryVolume,
 ): Promise<void> {

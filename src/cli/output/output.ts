@@ -58,7 +58,7 @@ export function formatJsonDocument<T extends { verb: string }>({ verb, ...facts 
  */
 export function wrapText(text: string, width: number): string[] {
   const lines: string[] = []
-  for (const word of splitWords(text, width)) {
+  for (const word of splitWordsAndQuotes(text, width)) {
     const line = lines.at(-1)
     if (line === undefined || line.length + 1 + word.length > width) lines.push(word)
     else lines[lines.length - 1] = `${line} ${word}`
@@ -66,7 +66,7 @@ export function wrapText(text: string, width: number): string[] {
   return lines
 }
 
-function splitWords(text: string, width: number): string[] {
+function splitWordsAndQuotes(text: string, width: number): string[] {
   // Matches a quoted part with adjacent characters, or a word without blanks.
   const pieces = text.match(/[^\s"`]*(?:"[^"]*"|`[^`]*`)[^\s"`]*|\S+/g) ?? []
   return pieces.flatMap((piece) => (piece.length <= width ? [piece] : piece.split(' ')))

@@ -18,7 +18,7 @@ export function createProgressLine(verb: string, columns: () => number, write: (
       const now = performance.now()
       if (now - started < FIRST_PROGRESS_UPDATE_MS || now - last < PROGRESS_UPDATE_INTERVAL_MS) return
       last = now
-      write(`\r${formatProgress({ ...counts, verb, total, elapsed: now - started }, columns() - 1)}\x1b[K`)
+      write(`\r${formatProgressLine({ ...counts, verb, total, elapsed: now - started }, columns() - 1)}\x1b[K`)
     },
     clear(): void {
       if (last > 0) write('\r\x1b[K')
@@ -27,7 +27,7 @@ export function createProgressLine(verb: string, columns: () => number, write: (
   }
 }
 
-interface ProgressFacts extends WalkCounts {
+interface WalkProgressFacts extends WalkCounts {
   verb: string
   /** Expected number of inodes; undefined: not counted. */
   total: number | undefined
@@ -42,7 +42,10 @@ const CHANGE_WORDS_BY_VERB: Readonly<Record<string, string>> = { plan: 'would ch
  * Formats one line of at most `width` characters. With a known total it has a bar that fills the remaining width, the
  * percentage, count, rate and remaining time, in long or short form. Fields have a fixed length, so the line does not move.
  */
-export function formatProgress({ verb, visited, changed, total, elapsed }: ProgressFacts, width: number): string {
+export function formatProgressLine(
+  { verb, visited, changed, total, elapsed }: WalkProgressFacts,
+  width: number,
+): string {
   const perSecond = elapsed > 0 ? (visited / elapsed) * 1000 : 0
   const did = CHANGE_WORDS_BY_VERB[verb] ?? 'changed'
   const rate = `${formatCount(Math.round(perSecond))}/s`

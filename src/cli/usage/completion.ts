@@ -1,6 +1,6 @@
 import type { CompletionShell } from '../commands/about.ts'
 import { getVerbForm, OPERATOR_VERB_NAMES, type OperatorVerb } from '../commands/index.ts'
-import { CLI_OPTIONS, listOptionSpellings, type OptionName, parseChoices } from '../commands/options.ts'
+import { CLI_OPTIONS, listOptionSpellings, type OptionName, parseOptionChoices } from '../commands/options.ts'
 
 const COMPLETION_SCRIPTS: Readonly<Record<CompletionShell, () => string>> = {
   bash: formatBashScript,
@@ -36,7 +36,7 @@ export function parseCompletionCandidates(operand = ''): CompletionCandidates {
   return {
     words: placeholders.includes('VERB')
       ? OPERATOR_VERB_NAMES
-      : parseChoices(operand).filter((word) => /^\w/.test(word)),
+      : parseOptionChoices(operand).filter((word) => /^\w/.test(word)),
     files: placeholders.includes('FILE') ? 'all' : placeholders.includes('DIR') ? 'directories' : 'none',
     records: placeholders.flatMap((placeholder) => NAME_KINDS_BY_PLACEHOLDER[placeholder] ?? []),
   }

@@ -48,7 +48,7 @@ function formatRequiredArguments(verb: OperatorVerb): string {
 }
 
 /** Lists a verb's options for help and the man page: `-f, --follow` with the value's placeholder, and the description. */
-export function listOptionTerms(verb: OperatorVerb): [term: string, text: string][] {
+export function listOptionDescriptions(verb: OperatorVerb): [term: string, text: string][] {
   return (Object.entries(getVerbForm(verb).options) as [OptionName, string][]).map(([name, text]) => {
     const { value } = CLI_OPTIONS[name]
     return [`${listOptionSpellings(name).join(', ')}${value ? ` ${value}` : ''}`, text]
@@ -107,7 +107,9 @@ function formatVerbHelp(verb: OperatorVerb, width: number): string[] {
     ...wrapText(formatVerbUsage(verb), width),
     '',
     ...text.flatMap((paragraph) => [...wrapText(paragraph, width), '']),
-    ...listOptionTerms(verb).flatMap(([term, what]) => formatHelpEntry(term, what, OPTION_MEANING_COLUMN, width)),
+    ...listOptionDescriptions(verb).flatMap(([term, what]) =>
+      formatHelpEntry(term, what, OPTION_MEANING_COLUMN, width),
+    ),
     '',
     ...(failure ? [...wrapText(`Exit status 1 also where ${failure}.`, width), ''] : []),
     examples.length > 1 ? 'Examples:' : 'Example:',
@@ -197,7 +199,7 @@ function formatVerbSection(verb: OperatorVerb): string[] {
   return [
     `.SS ${escapeRoff(formatVerbUsage(verb))}`,
     ...text.map((words, index) => (index === 0 ? escapeRoff(words) : formatRoffParagraph(words))),
-    ...listOptionTerms(verb).flatMap(([term, what]) => formatRoffEntry(term, what)),
+    ...listOptionDescriptions(verb).flatMap(([term, what]) => formatRoffEntry(term, what)),
     ...(failure ? [formatRoffParagraph(`Exit status 1 also where ${failure}.`)] : []),
     formatRoffParagraph(examples.length > 1 ? 'Examples:' : 'Example:'),
     '.RS 4',

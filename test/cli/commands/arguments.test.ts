@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { parseCommand } from '../../../src/cli/commands/arguments.ts'
+import { parseOperatorCommand } from '../../../src/cli/commands/arguments.ts'
 import { OPERATOR_VERB_NAMES } from '../../../src/cli/commands/index.ts'
 import { isFlexVolumeVerb } from '../../../src/frontends/flexvolume/protocol.ts'
 
-const parse = (...argv: string[]) => parseCommand(argv, () => '/here/dir')
+const parse = (...argv: string[]) => parseOperatorCommand(argv, () => '/here/dir')
 
 const restoreOf = (directory: string) => ({
   verb: 'restore',
@@ -124,7 +124,7 @@ describe("an operator's arguments", () => {
     const nowhere = () => {
       throw new Error('the working directory is gone')
     }
-    expect(parseCommand(['restore', '/srv'], nowhere)).toEqual(restoreOf('/srv'))
+    expect(parseOperatorCommand(['restore', '/srv'], nowhere)).toEqual(restoreOf('/srv'))
   })
 
   it.each([

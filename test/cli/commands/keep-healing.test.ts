@@ -1,6 +1,6 @@
 import { dirname } from 'node:path'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { type HealDocument, healAfterEachChange, type WatchNode } from '../../../src/cli/commands/heal.ts'
+import { type HealDocument, healAfterEachChange, type NodeWatcher } from '../../../src/cli/commands/heal.ts'
 import type { RunHeal } from '../../../src/repair/watch.ts'
 import { memoryStage, type Stage } from '../../helpers/stage.ts'
 import { makeTree, SIX_FILES } from '../../helpers/tree.ts'
@@ -17,7 +17,10 @@ beforeEach(() => {
 })
 
 /** Watches as a node does that changes only when the test says so. */
-async function watching(play: (heal: RunHeal, ...told: Parameters<WatchNode>) => Promise<void>, config = stage.config) {
+async function watching(
+  play: (heal: RunHeal, ...told: Parameters<NodeWatcher>) => Promise<void>,
+  config = stage.config,
+) {
   await healAfterEachChange(
     { ...stage.session(), config },
     { verb: 'heal', isDry: false, isWatching: true, listen: undefined, kubelet: undefined },

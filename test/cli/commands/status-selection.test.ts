@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { parseCommand } from '../../../src/cli/commands/arguments.ts'
+import { parseOperatorCommand } from '../../../src/cli/commands/arguments.ts'
 import { runVerb } from '../../../src/cli/commands/index.ts'
 import { pollStatus, skipUnchangedStatus } from '../../../src/cli/commands/status.ts'
 import type { StatusDocument } from '../../../src/cli/commands/status-document.ts'
@@ -36,7 +36,7 @@ onEveryStage('status with a selection', (open) => {
   const status = async (...argv: string[]) =>
     (await runVerb(
       stage.session(),
-      parseCommand(['status', ...argv], () => stage.top) as Parameters<typeof runVerb>[1],
+      parseOperatorCommand(['status', ...argv], () => stage.top) as Parameters<typeof runVerb>[1],
     )) as StatusDocument
   const pods = async (...argv: string[]) => (await status(...argv)).mounts.map(({ pod }) => pod)
 

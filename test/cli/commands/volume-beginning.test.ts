@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { ApplyDocument } from '../../../src/cli/commands/apply.ts'
-import { parseCommand } from '../../../src/cli/commands/arguments.ts'
+import { parseOperatorCommand } from '../../../src/cli/commands/arguments.ts'
 import type { GcDocument } from '../../../src/cli/commands/gc.ts'
 import { type NodeCommand, runVerb } from '../../../src/cli/commands/index.ts'
 import type { JournalDocument } from '../../../src/cli/commands/journal-export.ts'
@@ -17,7 +17,7 @@ onEveryStage('a volume named by the beginning of its name', (open) => {
 
   /** As a user writes it whose working directory is the top. */
   const call = (...argv: string[]) =>
-    runVerb(stage.session(), parseCommand(argv, () => stage.top) as Parameters<typeof runVerb>[1] & NodeCommand)
+    runVerb(stage.session(), parseOperatorCommand(argv, () => stage.top) as Parameters<typeof runVerb>[1] & NodeCommand)
 
   const walked = async (name: string) => {
     const directory = `${stage.top}/volumes/${name}`

@@ -1,6 +1,6 @@
 // An installer in memory, killed in place of each of its effects.
 import { describe, expect, it } from 'vitest'
-import { parseCommand } from '../../../src/cli/commands/arguments.ts'
+import { parseOperatorCommand } from '../../../src/cli/commands/arguments.ts'
 import { installModekeep, uninstallModekeep } from '../../../src/cli/install/index.ts'
 import { memoryAdministration } from '../../memory-host/administration.ts'
 import { Killed, MemoryWorld } from '../../memory-host/world.ts'
@@ -24,7 +24,7 @@ function worldWith(installed?: string): MemoryWorld {
 }
 
 async function run(world: MemoryWorld, argv: string[]): Promise<string[]> {
-  const command = parseCommand([...argv, '--plugin-dir', PLUGINS], () => '/')
+  const command = parseOperatorCommand([...argv, '--plugin-dir', PLUGINS], () => '/')
   const steps: string[] = []
   const job = {
     admin: memoryAdministration(world, answer),

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { describe, expect, it } from 'vitest'
 import { getVerbForm, OPERATOR_VERB_NAMES } from '../../../src/cli/commands/index.ts'
-import { formatManualPage, listOptionTerms } from '../../../src/cli/usage/help.ts'
+import { formatManualPage, listOptionDescriptions } from '../../../src/cli/usage/help.ts'
 
 const page = formatManualPage('1.2.3')
 
@@ -26,7 +26,7 @@ describe('the man page', () => {
   it('lists every verb and each of its options, as help does', () => {
     for (const verb of OPERATOR_VERB_NAMES) {
       expect(page).toMatch(new RegExp(`^\\.SS modekeep ${verb.replace('-', '.*')}`, 'm'))
-      const terms = listOptionTerms(verb).map(([term]) => term)
+      const terms = listOptionDescriptions(verb).map(([term]) => term)
       expect(terms).toHaveLength(Object.keys(getVerbForm(verb).options).length)
       for (const term of terms) {
         expect(page).toContain(`.B ${term.replaceAll('-', '\\-')}\n`)

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { formatProgress } from '../../../src/cli/output/progress.ts'
+import { formatProgressLine } from '../../../src/cli/output/progress.ts'
 
 const facts = { verb: 'apply', visited: 50_000, changed: 40_000, total: 200_000, elapsed: 2000 }
 const million = { verb: 'restore', visited: 1_234_567, changed: 1_000_000, total: 12_345_678, elapsed: 20_000 }
@@ -15,26 +15,27 @@ describe('the progress line of a walk', () => {
     [39, 'apply  25%   50k/200k      6s left'],
     [5, ' 25%'],
   ])('fills %i columns with all parts that fit: bar, count, rate and remaining time', (width, text) => {
-    expect(formatProgress(facts, width)).toBe(text)
+    expect(formatProgressLine(facts, width)).toBe(text)
   })
 
   it('has bar, count, rate and remaining time at 60 columns for millions of inodes', () => {
-    expect(formatProgress(million, 59)).toBe('restore [#------------]   9%  1.2M/12M   61k/s    3m1s left')
-    expect(formatProgress(million, 79)).toBe(
+    expect(formatProgressLine(million, 59)).toBe('restore [#------------]   9%  1.2M/12M   61k/s    3m1s left')
+    expect(formatProgressLine(million, 79)).toBe(
       'restore [---------]   9%   1,234,567 of 12,345,678   61,728/s    3 min 1 s left',
     )
   })
 
   it('is never longer than the terminal', () => {
     for (const some of [facts, million, { ...facts, total: undefined }]) {
-      for (let width = 0; width < 250; width++) expect(formatProgress(some, width).length).toBeLessThanOrEqual(width)
+      for (let width = 0; width < 250; width++)
+        expect(formatProgressLine(some, width).length).toBeLessThanOrEqual(width)
     }
   })
 
   it('keeps its length while the walk proceeds', () => {
     for (const width of [59, 79, 199]) {
       const lengths = [1, 10, 999, 10_000, 123_456, 200_000].map((visited) => {
-        const text = formatProgress({ ...facts, visited, changed: visited, elapsed: visited / 20 }, width)
+        const text = formatProgressLine({ ...facts, visited, changed: visited, elapsed: visited / 20 }, width)
         return [text.length, text.indexOf(']')].join()
       })
       expect(new Set(lengths).size).toBe(1)
@@ -43,9 +44,9 @@ describe('the progress line of a walk', () => {
 
   it('has no bar and no remaining time if the total is unknown or was exceeded', () => {
     const plain = 'apply: 50,000 looked at, 40,000 changed, 25,000/s'
-    expect(formatProgress({ ...facts, total: undefined }, 59)).toBe(plain)
-    expect(formatProgress({ ...facts, total: undefined }, 39)).toBe('apply: 50,000 looked at, 25,000/s')
-    expect(formatProgress({ ...facts, total: 49_999 }, 120)).toBe(plain)
+    expect(formatProgressLine({ ...facts, total: undefined }, 59)).toBe(plain)
+    expect(formatProgressLine({ ...facts, total: undefined }, 39)).toBe('apply: 50,000 looked at, 25,000/s')
+    expect(formatProgressLine({ ...facts, total: 49_999 }, 120)).toBe(plain)
   })
 
   it.each([
@@ -54,7 +55,7 @@ describe('the progress line of a walk', () => {
     [3660, '1 h 1 min left', '1h1m left'],
   ])('shows %i seconds as %s, and in short as %s', (seconds, text, short) => {
     const some = { ...facts, visited: 1000, total: 1000 + seconds * 1000, elapsed: 1000 }
-    expect(formatProgress(some, 120)).toContain(text)
-    expect(formatProgress(some, 59)).toContain(short)
+    expect(formatProgressLine(some, 120)).toContain(text)
+    expect(formatProgressLine(some, 59)).toContain(short)
   })
 })

@@ -1,7 +1,7 @@
 import type { SpawnSyncOptions } from 'node:child_process'
 import * as fs from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import { run } from '../scripts/fetch/command.ts'
+import { runCommand } from '../scripts/fetch/command.ts'
 
 /** What one run of a command took. Times are in milliseconds; of the processor's, with all threads and children. */
 export interface Cost {
@@ -22,7 +22,7 @@ export function prepareMeasuring(): void {
 }
 
 export function compile(source: string, binary: string): void {
-  run('cc', ['-O2', '-Wall', '-o', binary, source])
+  runCommand('cc', ['-O2', '-Wall', '-o', binary, source])
 }
 
 /**
@@ -34,7 +34,7 @@ export function measured(
   args: readonly string[],
   options: SpawnSyncOptions = {},
 ): { cost: Cost; stdout: string } {
-  return readMeasured(run(MEASURED, [command, ...args], options))
+  return readMeasured(runCommand(MEASURED, [command, ...args], options))
 }
 
 /** Takes the last line, the cost, off the output. */

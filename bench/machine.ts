@@ -1,5 +1,5 @@
 import * as os from 'node:os'
-import { run } from '../scripts/fetch/command.ts'
+import { runCommand } from '../scripts/fetch/command.ts'
 
 /** What decides the numbers. No host name, no paths. */
 export function describeMachine(workDirectory: string): Record<string, string> {
@@ -10,7 +10,7 @@ export function describeMachine(workDirectory: string): Record<string, string> {
     memory: `${Math.round(os.totalmem() / 2 ** 30)} GiB`,
     kernel: `${os.type()} ${os.release()} ${os.machine()}`,
     // The journal's fsync goes there, and so do the images of ext4 and xfs.
-    disk: run('findmnt', ['-n', '-o', 'FSTYPE', '-T', workDirectory]).trim(),
+    disk: runCommand('findmnt', ['-n', '-o', 'FSTYPE', '-T', workDirectory]).trim(),
     tools: ['chgrp', 'bash', 'jq'].map(version).join(', '),
   }
 }
@@ -18,7 +18,7 @@ export function describeMachine(workDirectory: string): Record<string, string> {
 function version(tool: string): string {
   try {
     return (
-      run(tool, ['--version'])
+      runCommand(tool, ['--version'])
         .split('\n')[0]
         ?.replace(/-release .*/, '') ?? tool
     )

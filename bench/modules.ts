@@ -1,9 +1,9 @@
 import * as fs from 'node:fs'
 import { extname } from 'node:path'
 import type { Plugin } from 'esbuild'
-import { buildProgram, ENTRY } from '../scripts/build/program.ts'
+import { buildProgram, DRIVER_ENTRY_FILE } from '../scripts/build/program.ts'
 import type { Architecture } from '../scripts/build/runtime.ts'
-import { run } from '../scripts/fetch/command.ts'
+import { runCommand } from '../scripts/fetch/command.ts'
 import { Node } from './peers/modekeep.ts'
 import { median } from './statistics.ts'
 import { makeTree } from './tree.ts'
@@ -21,7 +21,7 @@ interface Told {
 /** What an executable that tells of itself evaluates in `init` and in a repeated mount, and how long that takes. */
 export async function modules(workDirectory: string, volumes: string): Promise<string> {
   const program = `${workDirectory}/timed`
-  fs.writeFileSync(program, await buildProgram(process.arch as Architecture, ENTRY, undefined, [telling]), {
+  fs.writeFileSync(program, await buildProgram(process.arch as Architecture, DRIVER_ENTRY_FILE, undefined, [telling]), {
     mode: 0o755,
   })
   mountVolume('tmpfs', volumes, 0)
@@ -32,7 +32,7 @@ export async function modules(workDirectory: string, volumes: string): Promise<s
   const told = (args: string[]) =>
     Array.from({ length: CALLS }, () => {
       const file = `${workDirectory}/told`
-      run(program, args, { env: { ...node.environment, MODEKEEP_TOLD: file } })
+      runCommand(program, args, { env: { ...node.environment, MODEKEEP_TOLD: file } })
       return JSON.parse(fs.readFileSync(file, 'utf8')) as Told
     })
   const text = [table('init', told(['init'])), table('a repeated mount', told(node.mountCall(tree, {})))].join('\n')
@@ -49,7 +49,7 @@ const telling: Plugin = {
       // CommonJS has no imports that would be hoisted.
       if (!/^(import|export)\b/m.test(text)) return undefined
       const moment = `globalThis.told?.moments.push([${JSON.stringify(path.slice(absWorkingDir.length + 1))}, Number(process.hrtime.bigint())]);`
-      const contents = `${path === ENTRY ? START : ''}${moment}\n${text}\n;${moment}`
+      const contents = `${path === DRIVER_ENTRY_FILE ? START : ''}${moment}\n${text}\n;${moment}`
       return { contents, loader: extname(path) === '.ts' ? 'ts' : 'js' }
     })
   },

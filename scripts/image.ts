@@ -1,8 +1,8 @@
 import * as fs from 'node:fs'
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { provideShell } from './fetch/packages.ts'
-import { modekeepImage } from './image/modekeep.ts'
+import { provideBusybox } from './fetch/packages.ts'
+import { createModekeepImage } from './image/modekeep.ts'
 
 const ROOT = resolve(import.meta.dirname, '..')
 const USAGE = `Usage: npm run image -- [OPTION]...
@@ -17,7 +17,7 @@ Then, for example:
   docker load -i dist/modekeep-image.tar                          # to tag it and push it to your registry
 `
 
-function readOptions() {
+function readImageOptions() {
   const options = {
     output: { type: 'string', default: `${ROOT}/dist/modekeep-image.tar` },
     busybox: { type: 'string' },
@@ -31,14 +31,15 @@ function readOptions() {
   }
 }
 
-const values = readOptions()
-if (values.help) {
+const imageOptions = readImageOptions()
+if (imageOptions.help) {
   process.stdout.write(USAGE)
   process.exit(0)
 }
-const shell = values.busybox === undefined ? provideShell() : { busybox: resolve(values.busybox), licence: '' }
-const archive = modekeepImage({ binary: `${ROOT}/dist/modekeep`, ...shell })
-const output = resolve(values.output)
-fs.writeFileSync(`${output}.new`, archive)
-fs.renameSync(`${output}.new`, output)
-console.log(`${output}: ${(archive.length / 1e6).toFixed(1)} MB`)
+const imageShell =
+  imageOptions.busybox === undefined ? provideBusybox() : { busybox: resolve(imageOptions.busybox), licence: '' }
+const imageArchive = createModekeepImage({ binary: `${ROOT}/dist/modekeep`, ...imageShell })
+const imageOutputPath = resolve(imageOptions.output)
+fs.writeFileSync(`${imageOutputPath}.new`, imageArchive)
+fs.renameSync(`${imageOutputPath}.new`, imageOutputPath)
+console.log(`${imageOutputPath}: ${(imageArchive.length / 1e6).toFixed(1)} MB`)

@@ -5,92 +5,104 @@ import { dirname, resolve } from 'node:path'
 import { runConfined } from '../test/helpers/own-namespaces.ts'
 import { RESULTS_FILE } from '../test/helpers/results.ts'
 import { printTally, readTally, sumTallies, TALLY_FILE, type Tally } from '../test/helpers/tally.ts'
-import { installPackages } from './test/install.ts'
-import { LaterOutput } from './test/later-output.ts'
-import { Preparation } from './test/preparation.ts'
-import { otherTests, sizedTests, unitTests } from './test/selection.ts'
+import { installTestPackages } from './test/install.ts'
+import { DelayedOutput } from './test/later-output.ts'
+import { BackgroundPreparation } from './test/preparation.ts'
+import { selectOtherTests, selectSizedTests, selectUnitTests } from './test/selection.ts'
 
 // Without arguments what a change is held by, with --long what takes longer, with --unit what needs no root and no build;
 // with other arguments only what they name of vitest's tests; with --results FILE before them, FILE says how they ended.
-const root = resolve(import.meta.dirname, '..')
-const node = process.execPath
-const bin = `${root}/node_modules/.bin`
-const args = process.argv.slice(2)
+const projectRoot = resolve(import.meta.dirname, '..')
+const nodePath = process.execPath
+const binDirectory = `${projectRoot}/node_modules/.bin`
+const testArguments = process.argv.slice(2)
 const isRoot = process.getuid?.() === 0
-process.chdir(root)
-process.env.PATH = `${dirname(node)}:${bin}:${process.env.PATH}`
+process.chdir(projectRoot)
+process.env.PATH = `${dirname(nodePath)}:${binDirectory}:${process.env.PATH}`
 
 // What tests make is below this directory, which goes with the run; their users must reach it.
-const place = fs.mkdtempSync(`${tmpdir()}/modekeep-`)
-fs.chmodSync(place, 0o755)
-process.env.TMPDIR = place
+const temporaryDirectory = fs.mkdtempSync(`${tmpdir()}/modekeep-`)
+fs.chmodSync(temporaryDirectory, 0o755)
+process.env.TMPDIR = temporaryDirectory
 
 // Every mount of a test is made in a mount namespace of the run, so nothing is left on the machine, however it ends.
-const OWN_MOUNTS = isRoot ? ['unshare', '--mount', '--propagation', 'private'] : []
-const vitest = (...rest: string[]) => [...OWN_MOUNTS, node, `${root}/node_modules/vitest/vitest.mjs`, ...rest]
-const kubelet = (...rest: string[]) => [node, 'test/kubelet/main.ts', ...rest]
+const OWN_MOUNT_NAMESPACE_COMMAND = isRoot ? ['unshare', '--mount', '--propagation', 'private'] : []
+const createVitestCommand = (...rest: string[]) => [
+  ...OWN_MOUNT_NAMESPACE_COMMAND,
+  nodePath,
+  `${projectRoot}/node_modules/vitest/vitest.mjs`,
+  ...rest,
+]
+const createKubeletCommand = (...rest: string[]) => [nodePath, 'test/kubelet/main.ts', ...rest]
 // Half of the time goes into loading the same modules for each file; these tests need no process of their own. A
 // process for each CPU would be idle while it waits, and each further one loads the modules once more.
-const UNISOLATED = ['--no-isolate', `--maxWorkers=${availableParallelism() + 2}`]
-const NEEDS_ROOT = 'Not root: what needs real mounts is skipped. "sudo npm test" runs everything.'
+const UNISOLATED_OPTIONS = ['--no-isolate', `--maxWorkers=${availableParallelism() + 2}`]
+const NEEDS_ROOT_MESSAGE = 'Not root: what needs real mounts is skipped. "sudo npm test" runs everything.'
 
-async function everything(): Promise<number> {
-  check('format and lint', `${bin}/biome`, 'check', '.')
-  check('types', `${bin}/tsc`, '--noEmit')
-  const others = otherTests()
-  const parts: Part[] = [['unit', vitest('run', ...UNISOLATED, ...unitTests())]]
-  if (isRoot) parts.push(['vitest', vitest('run', ...others)])
+async function runAllTests(): Promise<number> {
+  runCheck('format and lint', `${binDirectory}/biome`, 'check', '.')
+  runCheck('types', `${binDirectory}/tsc`, '--noEmit')
+  const others = selectOtherTests()
+  const parts: TestPart[] = [['unit', createVitestCommand('run', ...UNISOLATED_OPTIONS, ...selectUnitTests())]]
+  if (isRoot) parts.push(['vitest', createVitestCommand('run', ...others)])
   else {
     // Without root no test makes a mount, so files can share a process, but for those with a cache of their own.
     const isFetching = (file: string) => file.startsWith('test/fetch/')
-    parts.push(['vitest', vitest('run', ...UNISOLATED, ...others.filter((file) => !isFetching(file)))])
-    parts.push(['fetch', vitest('run', ...others.filter(isFetching))])
+    parts.push([
+      'vitest',
+      createVitestCommand('run', ...UNISOLATED_OPTIONS, ...others.filter((file) => !isFetching(file))),
+    ])
+    parts.push(['fetch', createVitestCommand('run', ...others.filter(isFetching))])
   }
-  return withAll(parts, [[['kubelet', kubelet('--small')]]], 'test/kubelet/provide.ts')
+  return runPartsWithPreparation(parts, [[['kubelet', createKubeletCommand('--small')]]], 'test/kubelet/provide.ts')
 }
 
-async function long(): Promise<number> {
+async function runLongTests(): Promise<number> {
   process.env.MODEKEEP_TEST_SIZE ??= 'long'
-  const parts: Part[] = [['vitest', vitest('run', ...sizedTests())]]
-  const cluster: Part = ['cluster', [node, 'test/cluster/main.ts']]
-  const others: Part[] = [
-    ['kubelet', kubelet()],
-    ['nri', [node, 'test/runtimes/main.ts']],
-    ['e2e', [node, 'test/e2e/main.ts', '--quick']],
+  const parts: TestPart[] = [['vitest', createVitestCommand('run', ...selectSizedTests())]]
+  const cluster: TestPart = ['cluster', [nodePath, 'test/cluster/main.ts']]
+  const others: TestPart[] = [
+    ['kubelet', createKubeletCommand()],
+    ['nri', [nodePath, 'test/runtimes/main.ts']],
+    ['e2e', [nodePath, 'test/e2e/main.ts', '--quick']],
   ]
   // The cluster takes longer than all others.
-  return withAll(parts, [[cluster], others], 'test/e2e/provide.ts')
+  return runPartsWithPreparation(parts, [[cluster], others], 'test/e2e/provide.ts')
 }
 
 /** What each part took, so that the end of a long output tells where the time of the run went. */
-const durations: string[] = []
+const partDurations: string[] = []
 
-type Part = [name: string, command: string[]]
+type TestPart = [name: string, command: string[]]
 
 /**
  * Runs vitest's parts. Meanwhile a script fetches and builds the programs of the nodes, then the nodes' parts begin. These
  * mostly wait for pods, and their output is printed when vitest's has ended.
  * @param lanes parts of nodes, which run concurrently with those of the other lanes
  */
-async function withAll(parts: readonly Part[], lanes: readonly Part[][], provide: string): Promise<number> {
-  await installPackages(isRoot)
-  if (!isRoot) console.log(NEEDS_ROOT)
-  const prepared = isRoot ? new Preparation(node, `${root}/${provide}`) : undefined
-  const output = new LaterOutput()
+async function runPartsWithPreparation(
+  parts: readonly TestPart[],
+  lanes: readonly TestPart[][],
+  provide: string,
+): Promise<number> {
+  await installTestPackages(isRoot)
+  if (!isRoot) console.log(NEEDS_ROOT_MESSAGE)
+  const prepared = isRoot ? new BackgroundPreparation(nodePath, `${projectRoot}/${provide}`) : undefined
+  const output = new DelayedOutput()
   let isEnding = false
   const own = runOwn()
   const ended = await Promise.allSettled([own, ...lanes.map(runLane)])
   const failure = ended.find((one) => one.status === 'rejected')
   if (failure) throw failure.reason
   const total = sumTallies(ended.flatMap((one) => (one.status === 'fulfilled' ? one.value : [])))
-  console.log(`\n${durations.join(', ')}`)
+  console.log(`\n${partDurations.join(', ')}`)
   printTally(total)
   return total.failed > 0 ? 1 : 0
 
   async function runOwn(): Promise<Tally[]> {
     const tallies: Tally[] = []
     try {
-      for (const [name, command] of parts) tallies.push(await part(name, command, 'SIGKILL'))
+      for (const [name, command] of parts) tallies.push(await runTestPart(name, command, 'SIGKILL'))
     } catch (error) {
       isEnding = true
       prepared?.stop()
@@ -101,49 +113,49 @@ async function withAll(parts: readonly Part[], lanes: readonly Part[][], provide
     return tallies
   }
 
-  async function runLane(lane: readonly Part[], at: number): Promise<Tally[]> {
+  async function runLane(lane: readonly TestPart[], at: number): Promise<Tally[]> {
     const said = await prepared?.done()
     if (said && at === 0) output.print(`\n${said}`)
     const tallies: Tally[] = []
     for (const [name, command] of lane) {
-      if (!isRoot) tallies.push(withoutKubelet(name))
+      if (!isRoot) tallies.push(reportSkippedKubelet(name))
       else if (!isEnding)
-        tallies.push(await part(name, command, 'SIGTERM', (line) => output.print(`${name.padEnd(8)}${line}`)))
+        tallies.push(await runTestPart(name, command, 'SIGTERM', (line) => output.print(`${name.padEnd(8)}${line}`)))
     }
     return tallies
   }
 }
 
-function check(what: string, command: string, ...rest: string[]): void {
+function runCheck(what: string, command: string, ...rest: string[]): void {
   console.log(`Checking ${what} …`)
   const { error, status } = spawnSync(command, rest, { stdio: 'inherit' })
   if (error) throw error
-  if (status !== 0) throw new Ended(status ?? 1)
+  if (status !== 0) throw new EndedEarly(status ?? 1)
 }
 
 /** @param print gets each line of the output; undefined: the output is this process's */
-async function part(
+async function runTestPart(
   name: string,
   command: string[],
   end: 'SIGKILL' | 'SIGTERM',
   print?: (line: string) => void,
 ): Promise<Tally> {
-  const file = `${place}/${name}`
+  const file = `${temporaryDirectory}/${name}`
   const startedMs = performance.now()
   const status = await runConfined(command, { ...process.env, [TALLY_FILE]: file }, end, print)
-  durations.push(`${name} ${Math.round((performance.now() - startedMs) / 1000)} s`)
-  if (status === INTERRUPTED) throw new Ended(status)
+  partDurations.push(`${name} ${Math.round((performance.now() - startedMs) / 1000)} s`)
+  if (status === INTERRUPTED_EXIT_CODE) throw new EndedEarly(status)
   return readTally(name, file, status)
 }
 
-function withoutKubelet(name: string): Tally {
+function reportSkippedKubelet(name: string): Tally {
   console.log(`\nskipped 1: pods of a real ${name} (skipped: they need root; run "sudo npm test")`)
   return { passed: 0, failed: 0, skipped: 1, failures: [] }
 }
 
-const INTERRUPTED = 130
+const INTERRUPTED_EXIT_CODE = 130
 
-class Ended extends Error {
+class EndedEarly extends Error {
   readonly status: number
 
   constructor(status: number) {
@@ -152,36 +164,36 @@ class Ended extends Error {
   }
 }
 
-function leave(status: number): never {
-  fs.rmSync(place, { recursive: true, force: true })
+function exitTestRun(status: number): never {
+  fs.rmSync(temporaryDirectory, { recursive: true, force: true })
   process.exit(status)
 }
 
-async function named(...rest: string[]): Promise<number> {
+async function runNamedTests(...rest: string[]): Promise<number> {
   const isWatching = rest.includes('--watch')
-  return runConfined(vitest(...(isWatching ? [] : ['run']), ...rest), process.env)
+  return runConfined(createVitestCommand(...(isWatching ? [] : ['run']), ...rest), process.env)
 }
 
-function run(): Promise<number> {
-  const [mode, ...rest] = args
-  if (mode === undefined) return everything()
-  if (mode === '--long' && rest.length === 0) return long()
+function runTestCommand(): Promise<number> {
+  const [mode, ...rest] = testArguments
+  if (mode === undefined) return runAllTests()
+  if (mode === '--long' && rest.length === 0) return runLongTests()
   if (mode === '--unit') {
     process.env.MODEKEEP_TEST_SIZE = 'unit'
-    return named(...UNISOLATED, ...unitTests(), ...rest)
+    return runNamedTests(...UNISOLATED_OPTIONS, ...selectUnitTests(), ...rest)
   }
-  if (!isRoot) console.log(NEEDS_ROOT)
-  if (mode !== '--results') return named(...args)
+  if (!isRoot) console.log(NEEDS_ROOT_MESSAGE)
+  if (mode !== '--results') return runNamedTests(...testArguments)
   const [file, ...tests] = rest
   if (file === undefined || tests.length === 0) throw new Error('--results FILE TEST...: name the tests too')
   process.env[RESULTS_FILE] = resolve(file)
-  return named(...tests)
+  return runNamedTests(...tests)
 }
 
-run().then(
-  (status) => leave(status),
+runTestCommand().then(
+  (status) => exitTestRun(status),
   (error) => {
-    if (!(error instanceof Ended)) console.error(error instanceof Error ? error.message : error)
-    leave(error instanceof Ended ? error.status : 1)
+    if (!(error instanceof EndedEarly)) console.error(error instanceof Error ? error.message : error)
+    exitTestRun(error instanceof EndedEarly ? error.status : 1)
   },
 )

@@ -1,5 +1,5 @@
 import * as fs from 'node:fs'
-import { run as command } from '../../scripts/fetch/command.ts'
+import { runCommand as command } from '../../scripts/fetch/command.ts'
 import { SandboxReader } from '../../src/frontends/nri/cri.ts'
 import { SOCKET } from '../../test/kubelet/node/containerd.ts'
 import { type RuntimeNode, startNode } from '../../test/runtimes/node/node.ts'

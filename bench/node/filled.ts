@@ -1,6 +1,6 @@
 import * as fs from 'node:fs'
 import { createInterface } from 'node:readline'
-import { run } from '../../scripts/fetch/command.ts'
+import { runCommand } from '../../scripts/fetch/command.ts'
 import { DEFAULT_CONFIG } from '../../src/config/defaults.ts'
 import { parseFlexVolumeRequest } from '../../src/config/request.ts'
 import { linuxHost } from '../../src/kernel/linux/index.ts'
@@ -70,7 +70,7 @@ function count(files: number): Counts {
   node.mount(counted, {})
   const call = ['--addr-no-randomize', 'strace', '-c', '-o', table, BINARY, ...node.mountCall(counted, {})]
   const runs = Array.from({ length: RUNS }, () => {
-    run('setarch', call, { env: { ...process.env, ...node.environment } })
+    runCommand('setarch', call, { env: { ...process.env, ...node.environment } })
     return readCounts(fs.readFileSync(table, 'utf8'))
   })
   node.unmount()

@@ -1,6 +1,6 @@
 import * as fs from 'node:fs'
 import { resolve } from 'node:path'
-import { kubernetesProgram } from '../../scripts/fetch/kubernetes.ts'
+import { provideKubernetesProgram } from '../../scripts/fetch/kubernetes.ts'
 
 /**
  * The path of a program around kubelet's own walk, built if the cache has none.
@@ -8,5 +8,5 @@ import { kubernetesProgram } from '../../scripts/fetch/kubernetes.ts'
  */
 export function kubeletWalk(say: (text: string) => void): string {
   const main = fs.readFileSync(resolve(import.meta.dirname, 'setownership.go'))
-  return kubernetesProgram({ name: 'setownership', main }, say)
+  return provideKubernetesProgram({ name: 'setownership', main }, say)
 }

@@ -1,4 +1,4 @@
-import { escaped } from '../../scripts/docs/xml.ts'
+import { escapeXml } from '../../scripts/docs/xml.ts'
 import { type LogScale, logScale } from './scale.ts'
 
 export interface Line {
@@ -56,7 +56,7 @@ export function chart({ title, ...axes }: Titles, lines: readonly Line[]): strin
   const [middle, centre] = [(PLOT.left + PLOT.right) / 2, (PLOT.top + PLOT.bottom) / 2]
   const parts = [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img">`,
-    `<title>${escaped(title)}</title><style>${STYLE}</style>`,
+    `<title>${escapeXml(title)}</title><style>${STYLE}</style>`,
     text(PLOT.left, 26, title),
     ...x.ticks.map((tick) => grid(x(tick), PLOT.top, x(tick), PLOT.bottom)),
     ...x.ticks.map((tick) => text(x(tick), PLOT.bottom + 20, label(tick), 'middle')),
@@ -97,4 +97,4 @@ const grid = (x1: number, y1: number, x2: number, y2: number) =>
   `<line class="grid" x1="${x1.toFixed(1)}" y1="${y1.toFixed(1)}" x2="${x2.toFixed(1)}" y2="${y2.toFixed(1)}"/>`
 
 const text = (x: number, y: number, words: string, anchor = 'start') =>
-  `<text x="${x.toFixed(1)}" y="${y.toFixed(1)}" text-anchor="${anchor}">${escaped(words)}</text>`
+  `<text x="${x.toFixed(1)}" y="${y.toFixed(1)}" text-anchor="${anchor}">${escapeXml(words)}</text>`

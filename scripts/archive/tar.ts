@@ -1,28 +1,32 @@
-export type Entry = { path: string } & (
+export type TarEntry = { path: string } & (
   | { bytes: Uint8Array; mode: number }
   | { link: string }
   | { directory: true; mode: number }
 )
 
-const BLOCK = 512
+const TAR_BLOCK_BYTES = 512
 
 /**
  * A tar archive (POSIX ustar) of root's entries in the order given: its bytes depend on nothing but what is given.
  * @param time that all entries bear, in seconds since 1970
  * @throws {Error} for a path that the format has no room for
  */
-export function tar(entries: readonly Entry[], time: number): Buffer {
-  return Buffer.concat([...entries.flatMap((entry) => blocks(entry, time)), Buffer.alloc(2 * BLOCK)])
+export function createTarArchive(entries: readonly TarEntry[], time: number): Buffer {
+  return Buffer.concat([...entries.flatMap((entry) => createTarBlocks(entry, time)), Buffer.alloc(2 * TAR_BLOCK_BYTES)])
 }
 
-function blocks(entry: Entry, time: number): Uint8Array[] {
-  if ('link' in entry) return [header(entry.path, { type: '2', mode: 0o777, size: 0, time, link: entry.link })]
-  if ('directory' in entry) return [header(`${entry.path}/`, { type: '5', mode: entry.mode, size: 0, time })]
+function createTarBlocks(entry: TarEntry, time: number): Uint8Array[] {
+  if ('link' in entry) return [createTarHeader(entry.path, { type: '2', mode: 0o777, size: 0, time, link: entry.link })]
+  if ('directory' in entry) return [createTarHeader(`${entry.path}/`, { type: '5', mode: entry.mode, size: 0, time })]
   const { path, bytes, mode } = entry
-  return [header(path, { type: '0', mode, size: bytes.length, time }), bytes, Buffer.alloc(-bytes.length & (BLOCK - 1))]
+  return [
+    createTarHeader(path, { type: '0', mode, size: bytes.length, time }),
+    bytes,
+    Buffer.alloc(-bytes.length & (TAR_BLOCK_BYTES - 1)),
+  ]
 }
 
-interface Facts {
+interface TarHeaderFields {
   type: '0' | '2' | '5'
   mode: number
   size: number
@@ -32,10 +36,10 @@ interface Facts {
 
 // name 100, mode 8, uid 8, gid 8, size 12, mtime 12, checksum 8, type 1, link name 100, magic and version 8, user 32,
 // group 32, device 8 and 8, prefix 155.
-function header(path: string, { type, mode, size, time, link = '' }: Facts): Buffer {
-  const [prefix, name] = split(path)
-  if (Buffer.byteLength(link) > LONGEST_NAME) throw new Error(`${link} is too long for a tar archive`)
-  const block = Buffer.alloc(BLOCK)
+function createTarHeader(path: string, { type, mode, size, time, link = '' }: TarHeaderFields): Buffer {
+  const [prefix, name] = splitTarPath(path)
+  if (Buffer.byteLength(link) > MAX_TAR_NAME_BYTES) throw new Error(`${link} is too long for a tar archive`)
+  const block = Buffer.alloc(TAR_BLOCK_BYTES)
   const octal = (value: number, at: number, length: number) =>
     block.write(`${value.toString(8).padStart(length - 1, '0')}\0`, at, 'latin1')
   block.write(name, 0)
@@ -57,13 +61,13 @@ function header(path: string, { type, mode, size, time, link = '' }: Facts): Buf
   return block
 }
 
-const LONGEST_NAME = 100
-const LONGEST_PREFIX = 155
+const MAX_TAR_NAME_BYTES = 100
+const MAX_TAR_PREFIX_BYTES = 155
 
-function split(path: string): [prefix: string, name: string] {
-  if (Buffer.byteLength(path) <= LONGEST_NAME) return ['', path]
-  const at = path.indexOf('/', path.length - LONGEST_NAME - 1)
-  if (at < 0 || at === path.length - 1 || at > LONGEST_PREFIX || Buffer.byteLength(path) !== path.length) {
+function splitTarPath(path: string): [prefix: string, name: string] {
+  if (Buffer.byteLength(path) <= MAX_TAR_NAME_BYTES) return ['', path]
+  const at = path.indexOf('/', path.length - MAX_TAR_NAME_BYTES - 1)
+  if (at < 0 || at === path.length - 1 || at > MAX_TAR_PREFIX_BYTES || Buffer.byteLength(path) !== path.length) {
     throw new Error(`${path} is too long for a tar archive`)
   }
   return [path.slice(0, at), path.slice(at + 1)]

@@ -6,18 +6,18 @@ import fs from 'fs-extra'
 import { formatThreadAssetName, THREAD_ENTRY_NAMES } from '../../driver/process.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
-const START = 'start.cjs'
+const START_SCRIPT = 'start.cjs'
 /** Also the name in stack traces, and the same in every checkout: the build must give the same bytes everywhere. */
-const BUNDLE = 'modekeep.cjs'
-const BLOB = 'modekeep.blob'
+const BUNDLE_FILE = 'modekeep.cjs'
+const APPLICATION_BLOB_FILE = 'modekeep.blob'
 
-const EXEC_ARGV = ['--openssl-config=/dev/null', '--disable-sigusr1']
+const EXECUTABLE_NODE_OPTIONS = ['--openssl-config=/dev/null', '--disable-sigusr1']
 
 /** String hashes are part of the code cache; V8 does not take this flag into account when it accepts one. */
-const SAME_BYTES = '--random-seed=1'
+const FIXED_RANDOM_SEED_FLAG = '--random-seed=1'
 
 /** Scripts of their own: a usual call of kubelet does not even read them. */
-const OTHERS: ReadonlyMap<string, string> = new Map([
+const SEPARATE_SCRIPTS: ReadonlyMap<string, string> = new Map([
   [join(ROOT, 'driver/operator.ts'), 'operator.cjs'],
   [join(ROOT, 'driver/csi-worker.ts'), 'csi-worker.cjs'],
   [join(ROOT, 'driver/nri-worker.ts'), 'nri-worker.cjs'],
@@ -27,19 +27,21 @@ const OTHERS: ReadonlyMap<string, string> = new Map([
 ])
 
 /** What each call of kubelet imports dynamically; what only some calls need comes by other such imports. */
-const USUAL = ['src/config/read-config.ts', 'driver/volume-call.ts', 'src/config/config.ts']
+const USUAL_DYNAMIC_IMPORTS = ['src/config/read-config.ts', 'driver/volume-call.ts', 'src/config/config.ts']
 /** What they evaluate too, of which they call little. */
-const SELDOM = /^src\/(ownership|fs-group|volume\/(disk|remote|fuse))\//
+const RARELY_CALLED_FILES = /^src\/(ownership|fs-group|volume\/(disk|remote|fuse))\//
 
-const others: Plugin = {
+const separateScriptsPlugin: Plugin = {
   name: 'scripts of their own',
   setup({ onResolve, resolve: find }) {
     onResolve(
       { filter: /^execa$|\/(operator|csi-worker|nri-worker|isolated-worker|migrate)\.ts$/ },
       async ({ kind, path, resolveDir, pluginData }) => {
         const isOther = kind === 'dynamic-import' || path === 'execa'
-        if (!isOther || pluginData === others) return undefined
-        const script = OTHERS.get((await find(path, { kind, resolveDir, pluginData: others })).path)
+        if (!isOther || pluginData === separateScriptsPlugin) return undefined
+        const script = SEPARATE_SCRIPTS.get(
+          (await find(path, { kind, resolveDir, pluginData: separateScriptsPlugin })).path,
+        )
         return script === undefined ? undefined : { path: `./${script}`, external: true }
       },
     )
@@ -47,7 +49,7 @@ const others: Plugin = {
 }
 
 /** @returns the files that went into it, whose code is below a line of their own if it is `isMarked` */
-async function bundled(
+async function bundleWithMetafile(
   entry: string,
   outfile: string,
   isMarked: boolean,
@@ -67,7 +69,7 @@ async function bundled(
     minifyWhitespace: !isMarked,
     legalComments: 'none',
     logLevel: 'warning',
-    plugins: [others, ...plugins],
+    plugins: [separateScriptsPlugin, ...plugins],
     // Other scripts come by `require`.
     supported: { 'dynamic-import': false },
     // grpc-js asks for it where .proto files are read, which is not here.
@@ -79,20 +81,20 @@ async function bundled(
 }
 
 /** @returns the files that went into it */
-export async function bundle(entry: string, outfile: string): Promise<string[]> {
-  return Object.keys(await bundled(entry, outfile, false, [])).map((path) => resolve(ROOT, path))
+export async function bundleScript(entry: string, outfile: string): Promise<string[]> {
+  return Object.keys(await bundleWithMetafile(entry, outfile, false, [])).map((path) => resolve(ROOT, path))
 }
 
 /** The entries of what the executable runs, and what they are called in it. */
-export function entriesOf(entry: string): { source: string; name: string }[] {
+export function listBundleEntries(entry: string): { source: string; name: string }[] {
   const threads = THREAD_ENTRY_NAMES.map((thread) => ({
     source: join(ROOT, `driver/${thread}.ts`),
     name: formatThreadAssetName(thread),
   }))
-  const scripts = [...OTHERS].map(([source, name]) => ({ source, name }))
+  const scripts = [...SEPARATE_SCRIPTS].map(([source, name]) => ({ source, name }))
   return [
-    { source: join(ROOT, 'driver/start.ts'), name: START },
-    { source: entry, name: BUNDLE },
+    { source: join(ROOT, 'driver/start.ts'), name: START_SCRIPT },
+    { source: entry, name: BUNDLE_FILE },
     ...scripts,
     ...threads,
   ]
@@ -111,36 +113,40 @@ export async function prepareApplication(
 ): Promise<Buffer> {
   const assets = THREAD_ENTRY_NAMES.map(formatThreadAssetName)
   const clean = { cwd: workDirectory, env: {}, extendEnv: false }
-  for (const { source, name } of entriesOf(entry)) {
+  for (const { source, name } of listBundleEntries(entry)) {
     const file = join(workDirectory, name)
-    const isScript = name === BUNDLE || OTHERS.has(source)
-    const inputs = await bundled(source, file, isScript, plugins)
+    const isScript = name === BUNDLE_FILE || SEPARATE_SCRIPTS.has(source)
+    const inputs = await bundleWithMetafile(source, file, isScript, plugins)
     if (!isScript) continue
-    const ahead = await wrap(file, inputs, name === BUNDLE ? usual(inputs, source) : new Set())
+    const ahead = await wrapBundle(file, inputs, name === BUNDLE_FILE ? findUsualFiles(inputs, source) : new Set())
     const cache = `${name}.cache`
     if (codeCache) {
-      await execa(node, [SAME_BYTES, join(import.meta.dirname, 'code-cache.ts'), name, cache, ...ahead], clean)
+      await execa(
+        node,
+        [FIXED_RANDOM_SEED_FLAG, join(import.meta.dirname, 'code-cache.ts'), name, cache, ...ahead],
+        clean,
+      )
     } else await fs.writeFile(join(workDirectory, cache), '')
     assets.push(name, cache)
   }
   await fs.writeJson(join(workDirectory, 'sea.json'), {
-    main: START,
-    output: BLOB,
+    main: START_SCRIPT,
+    output: APPLICATION_BLOB_FILE,
     disableExperimentalSEAWarning: true,
     useCodeCache: codeCache,
     execArgvExtension: 'none',
-    execArgv: EXEC_ARGV,
+    execArgv: EXECUTABLE_NODE_OPTIONS,
     assets: Object.fromEntries(assets.map((asset) => [asset, asset])),
   })
-  await execa(node, [SAME_BYTES, '--experimental-sea-config', 'sea.json'], clean)
-  return fs.readFile(join(workDirectory, BLOB))
+  await execa(node, [FIXED_RANDOM_SEED_FLAG, '--experimental-sea-config', 'sea.json'], clean)
+  return fs.readFile(join(workDirectory, APPLICATION_BLOB_FILE))
 }
 
 /**
  * Makes of a bundle the function that start.ts calls, in few bytes: the text does not say where the files lay.
  * @returns the lines of the files that are wanted, `from-to`
  */
-async function wrap(bundle: string, inputs: Metafile['inputs'], wanted: ReadonlySet<string>): Promise<string[]> {
+async function wrapBundle(bundle: string, inputs: Metafile['inputs'], wanted: ReadonlySet<string>): Promise<string[]> {
   let part = { file: '', code: '' }
   const parts = [part]
   for (const line of (await fs.readFile(bundle, 'utf8')).split('\n')) {
@@ -155,7 +161,7 @@ async function wrap(bundle: string, inputs: Metafile['inputs'], wanted: Readonly
   let lines = 0
   for (const { file, code } of parts) {
     const compact = (await transform(code, { minifyWhitespace: true, target: 'node26', legalComments: 'none' })).code
-    refuseBeyondAscii(file, compact)
+    assertAsciiCode(file, compact)
     const next = lines + compact.split('\n').length - 1
     if (wanted.has(file)) ahead.push(`${lines}-${next}`)
     text += compact
@@ -169,7 +175,7 @@ async function wrap(bundle: string, inputs: Metafile['inputs'], wanted: Readonly
  * The executable reads its scripts byte by byte. esbuild escapes what is more than one, but not in regular expressions and
  * raw templates, where an escape may mean something else.
  */
-function refuseBeyondAscii(file: string, code: string): void {
+function assertAsciiCode(file: string, code: string): void {
   const [letter] = /\P{ASCII}/u.exec(code) ?? []
   if (letter === undefined) return
   const place = 'in a regular expression or a raw template, which the executable would read as other letters'
@@ -179,13 +185,13 @@ function refuseBeyondAscii(file: string, code: string): void {
 }
 
 /** The files that each call of kubelet evaluates. */
-function usual(inputs: Metafile['inputs'], entry: string): Set<string> {
+function findUsualFiles(inputs: Metafile['inputs'], entry: string): Set<string> {
   const found = new Set<string>()
   const add = (path: string) => {
-    if (found.has(path) || SELDOM.test(path)) return
+    if (found.has(path) || RARELY_CALLED_FILES.test(path)) return
     found.add(path)
     for (const { path: imported, kind } of inputs[path]?.imports ?? []) {
-      if (inputs[imported] && (kind !== 'dynamic-import' || USUAL.includes(imported))) add(imported)
+      if (inputs[imported] && (kind !== 'dynamic-import' || USUAL_DYNAMIC_IMPORTS.includes(imported))) add(imported)
     }
   }
   for (const path of Object.keys(inputs)) if (resolve(ROOT, path) === entry) add(path)

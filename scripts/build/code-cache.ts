@@ -4,14 +4,14 @@ import { Session } from 'node:inspector'
 import { Script } from 'node:vm'
 
 const [name = '', cache = '', ...ranges] = process.argv.slice(2)
-const script = new Script(fs.readFileSync(name, 'latin1'), { filename: name })
-const compiled = script.runInThisContext()
-if (typeof compiled !== 'function') throw new Error(`${name} is not wrapped in a function`)
-if (ranges.length > 0) compileAhead()
-fs.writeFileSync(cache, script.createCachedData())
+const bundledScript = new Script(fs.readFileSync(name, 'latin1'), { filename: name })
+const compiledScript = bundledScript.runInThisContext()
+if (typeof compiledScript !== 'function') throw new Error(`${name} is not wrapped in a function`)
+if (ranges.length > 0) compileAllFunctions()
+fs.writeFileSync(cache, bundledScript.createCachedData())
 
 /** V8 compiles a function when it is called, and to say where one could stop in it: nothing of the script runs here. */
-function compileAhead(): void {
+function compileAllFunctions(): void {
   const session = new Session()
   session.connect()
   let scriptId = ''

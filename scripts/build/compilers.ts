@@ -6,7 +6,7 @@ const COMPILERS: Record<string, { gcc: string; objcopy: string; flags: string[] 
 }
 
 /** Of all C in the product: there is no libc below it, and the same source gives the same bytes. */
-export const FREESTANDING = [
+export const FREESTANDING_FLAGS = [
   '-std=c11',
   '-Wall',
   '-Wextra',
@@ -23,12 +23,12 @@ export const FREESTANDING = [
 ]
 
 /** The first number of the compiler's version, or nothing when it is not installed. */
-export async function compilerMajor(arch: string): Promise<string | undefined> {
-  const { stdout, failed } = await execa(compilerFor(arch).gcc, ['-dumpversion'], { reject: false })
+export async function readCompilerMajorVersion(arch: string): Promise<string | undefined> {
+  const { stdout, failed } = await execa(getCompiler(arch).gcc, ['-dumpversion'], { reject: false })
   return failed ? undefined : stdout.split('.')[0]
 }
 
-export function compilerFor(arch: string) {
+export function getCompiler(arch: string) {
   const tools = COMPILERS[arch]
   if (!tools) throw new Error(`no C is compiled for ${arch}; it is for ${Object.keys(COMPILERS).join(', ')}`)
   return tools

@@ -1,33 +1,33 @@
 /** The C structures of driver/loader/loader.h. */
 
-export const SLOT_SIZE = 32
-const SONAME_SIZE = 24
+export const LIBRARY_SLOT_BYTES = 32
+const SONAME_BYTES = 24
 
-export interface Placed {
+export interface PlacedLibrary {
   soname: string
   address: number
   size: number
 }
 
-export interface Config {
+export interface LoaderConfig {
   entry: number
   headers: number
   headerCount: number
   slots: number
-  libraries: Placed[]
-  kernel: Placed
+  libraries: PlacedLibrary[]
+  kernel: PlacedLibrary
 }
 
-export function configBytes({ entry, headers, headerCount, slots, libraries, kernel }: Config): Buffer {
+export function encodeLoaderConfig({ entry, headers, headerCount, slots, libraries, kernel }: LoaderConfig): Buffer {
   const words = Buffer.alloc(32)
   for (const [index, value] of [entry, headers, headerCount, slots].entries())
     words.writeBigUInt64LE(BigInt(value), index * 8)
-  return Buffer.concat([words, ...[...libraries, kernel].map(libraryBytes)])
+  return Buffer.concat([words, ...[...libraries, kernel].map(encodePlacedLibrary)])
 }
 
-function libraryBytes({ soname, address, size }: Placed): Buffer {
-  if (soname.length >= SONAME_SIZE) throw new Error(`the name ${soname} is too long for the loader`)
-  const bytes = Buffer.alloc(16 + SONAME_SIZE)
+function encodePlacedLibrary({ soname, address, size }: PlacedLibrary): Buffer {
+  if (soname.length >= SONAME_BYTES) throw new Error(`the name ${soname} is too long for the loader`)
+  const bytes = Buffer.alloc(16 + SONAME_BYTES)
   bytes.writeBigUInt64LE(BigInt(address), 0)
   bytes.writeBigUInt64LE(BigInt(size), 8)
   bytes.write(soname, 16)

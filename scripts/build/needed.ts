@@ -1,6 +1,14 @@
-import { DT, dynamicValue, dynamicValues, fileOffset, readSegments, readString, type Segment } from './elf.ts'
+import {
+  ELF_DYNAMIC_TAGS,
+  type ElfSegment,
+  findDynamicValueOffsets,
+  findFileOffset,
+  readDynamicValue,
+  readElfSegments,
+  readElfString,
+} from './elf.ts'
 
-export interface VersionNeed {
+export interface LibraryVersionNeed {
   /** Where the file keeps the offset of the library's name. */
   nameAt: number
   soname: string
@@ -8,18 +16,18 @@ export interface VersionNeed {
 }
 
 /** Elf64_Verneed and its Elf64_Vernaux chain: what is asked of each library. */
-export function versionNeeds(elf: Buffer, segments: Segment[]): VersionNeed[] {
-  const strings = fileOffset(segments, dynamicValue(elf, segments, DT.STRTAB))
-  const needs: VersionNeed[] = []
-  let at = fileOffset(segments, dynamicValue(elf, segments, DT.VERNEED))
+export function readVersionNeeds(elf: Buffer, segments: ElfSegment[]): LibraryVersionNeed[] {
+  const strings = findFileOffset(segments, readDynamicValue(elf, segments, ELF_DYNAMIC_TAGS.STRTAB))
+  const needs: LibraryVersionNeed[] = []
+  let at = findFileOffset(segments, readDynamicValue(elf, segments, ELF_DYNAMIC_TAGS.VERNEED))
   for (;;) {
     const versions: string[] = []
     let version = at + elf.readUInt32LE(at + 8)
     for (let left = elf.readUInt16LE(at + 2); left > 0; left--) {
-      versions.push(readString(elf, strings + elf.readUInt32LE(version + 8)))
+      versions.push(readElfString(elf, strings + elf.readUInt32LE(version + 8)))
       version += elf.readUInt32LE(version + 12)
     }
-    needs.push({ nameAt: at + 4, soname: readString(elf, strings + elf.readUInt32LE(at + 4)), versions })
+    needs.push({ nameAt: at + 4, soname: readElfString(elf, strings + elf.readUInt32LE(at + 4)), versions })
     const next = elf.readUInt32LE(at + 12)
     if (next === 0) return needs
     at += next
@@ -27,12 +35,14 @@ export function versionNeeds(elf: Buffer, segments: Segment[]): VersionNeed[] {
 }
 
 /** Names of glibc's that are no numbers, by the version that has them first. */
-const GLIBC_ABI: Readonly<Record<string, string>> = { ABI_DT_RELR: '2.36' }
+const GLIBC_ABI_VERSIONS: Readonly<Record<string, string>> = { ABI_DT_RELR: '2.36' }
 
 /** The newest version of glibc that one of these files asks for, such as `2.28`. */
-export function newestGlibc(files: readonly Buffer[]): string {
-  const names = files.flatMap((elf) => versionNeeds(elf, readSegments(elf)).flatMap(({ versions }) => versions))
-  const versions = names.flatMap((name) => /^GLIBC_(.*)$/.exec(name)?.[1] ?? []).map((name) => GLIBC_ABI[name] ?? name)
+export function findNewestGlibcVersion(files: readonly Buffer[]): string {
+  const names = files.flatMap((elf) => readVersionNeeds(elf, readElfSegments(elf)).flatMap(({ versions }) => versions))
+  const versions = names
+    .flatMap((name) => /^GLIBC_(.*)$/.exec(name)?.[1] ?? [])
+    .map((name) => GLIBC_ABI_VERSIONS[name] ?? name)
   return versions.toSorted((a, b) => a.localeCompare(b, 'en', { numeric: true })).at(-1) ?? ''
 }
 
@@ -40,13 +50,17 @@ export function newestGlibc(files: readonly Buffer[]): string {
  * Makes ld.so read a library's name from another place of the running image: it adds the offset to the string table's
  * address and never looks at the table's size. The carried libraries stay as they are, they find each other by SONAME.
  */
-export function renameNeeded(elf: Buffer, segments: Segment[], addressOf: ReadonlyMap<string, number>): void {
-  const table = dynamicValue(elf, segments, DT.STRTAB)
-  const strings = fileOffset(segments, table)
-  const needs = versionNeeds(elf, segments)
-  const dynamic = dynamicValues(elf, segments, DT.NEEDED)
+export function renameNeededLibraries(
+  elf: Buffer,
+  segments: ElfSegment[],
+  addressOf: ReadonlyMap<string, number>,
+): void {
+  const table = readDynamicValue(elf, segments, ELF_DYNAMIC_TAGS.STRTAB)
+  const strings = findFileOffset(segments, table)
+  const needs = readVersionNeeds(elf, segments)
+  const dynamic = findDynamicValueOffsets(elf, segments, ELF_DYNAMIC_TAGS.NEEDED)
   for (const [soname, address] of addressOf) {
-    const entry = dynamic.find((at) => readString(elf, strings + Number(elf.readBigUInt64LE(at))) === soname)
+    const entry = dynamic.find((at) => readElfString(elf, strings + Number(elf.readBigUInt64LE(at))) === soname)
     if (entry === undefined) throw new Error(`Node does not need ${soname}; drop it from the carried libraries`)
     elf.writeBigUInt64LE(BigInt(address - table), entry)
     for (const need of needs.filter((need) => need.soname === soname)) elf.writeUInt32LE(address - table, need.nameAt)

@@ -1,12 +1,12 @@
-import { PT, type Segment } from './elf.ts'
+import { ELF_SEGMENT_TYPES, type ElfSegment } from './elf.ts'
 
 /** Kernels of arm64 may use pages of 64 KiB, and offset and address of a segment must agree within a page. */
-export const PAGE = 0x10000
+export const PAGE_BYTES = 0x10000
 
-export const roundUp = (value: number, step: number): number => Math.ceil(value / step) * step
+export const roundUpToMultiple = (value: number, step: number): number => Math.ceil(value / step) * step
 
 /** Bytes that are appended to the file and mapped as one segment. */
-export class Region {
+export class SegmentRegion {
   readonly #chunks: Buffer[] = []
   readonly #offset: number
   readonly #address: number
@@ -14,14 +14,14 @@ export class Region {
   #size = 0
 
   constructor(after: { offset: number; address: number }, flags: number) {
-    this.#offset = roundUp(after.offset, PAGE)
-    this.#address = roundUp(after.address, PAGE)
+    this.#offset = roundUpToMultiple(after.offset, PAGE_BYTES)
+    this.#address = roundUpToMultiple(after.address, PAGE_BYTES)
     this.#flags = flags
   }
 
   /** Returns where the running program will find the bytes. */
   add(bytes: Buffer, align: number): { offset: number; address: number } {
-    const start = roundUp(this.#size, align)
+    const start = roundUpToMultiple(this.#size, align)
     this.#chunks.push(Buffer.alloc(start - this.#size), bytes)
     this.#size = start + bytes.length
     return { offset: this.#offset + start, address: this.#address + start }
@@ -31,15 +31,15 @@ export class Region {
     return { offset: this.#offset + this.#size, address: this.#address + this.#size }
   }
 
-  get segment(): Segment {
+  get segment(): ElfSegment {
     return {
-      type: PT.LOAD,
+      type: ELF_SEGMENT_TYPES.LOAD,
       flags: this.#flags,
       offset: this.#offset,
       address: this.#address,
       fileSize: this.#size,
       memorySize: this.#size,
-      align: PAGE,
+      align: PAGE_BYTES,
     }
   }
 

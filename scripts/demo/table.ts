@@ -1,38 +1,40 @@
 import { styleText } from 'node:util'
 import type { Listed } from '../../test/helpers/tree.ts'
 
-type Files = Record<string, Listed>
+type ListedFiles = Record<string, Listed>
 
-interface Moments {
-  mounted: Files
-  restarted: Files
-  shared: Files
-  restored: Files
+interface DemoMoments {
+  mounted: ListedFiles
+  restarted: ListedFiles
+  shared: ListedFiles
+  restored: ListedFiles
 }
 
 /** Kubelet's rule for a writable volume (kubernetes pkg/volume/volume_linux.go): OR in rw-rw----. */
-const KUBELET_MASK = 0o660
+const KUBELET_MODE_MASK = 0o660
 
-const COLUMNS = ['file', 'before', "kubelet's rule", 'mounted', '3 restarts', 'second pod', 'restored'] as const
+const DEMO_COLUMNS = ['file', 'before', "kubelet's rule", 'mounted', '3 restarts', 'second pod', 'restored'] as const
 
 /** One row a file, one column a moment: `mode:group`, as it really is then. */
-export function printTable(before: Files, moments: Moments): void {
+export function printDemoTable(before: ListedFiles, moments: DemoMoments): void {
   const rows = Object.keys(before)
     .filter((path) => path !== '.')
     .sort()
     .map((path) => {
       const mode = before[path]?.mode ?? ''
-      const kubelet = `${(Number.parseInt(mode, 8) | KUBELET_MASK).toString(8).padStart(4, '0')}:2000`
-      const later = Object.values(moments).map((files: Files) => shown(files[path]))
-      return [path, shown(before[path]), kubelet, ...later]
+      const kubelet = `${(Number.parseInt(mode, 8) | KUBELET_MODE_MASK).toString(8).padStart(4, '0')}:2000`
+      const later = Object.values(moments).map((files: ListedFiles) => formatModeAndGroup(files[path]))
+      return [path, formatModeAndGroup(before[path]), kubelet, ...later]
     })
-  const widths = COLUMNS.map((title, column) => Math.max(title.length, ...rows.map((row) => row[column]?.length ?? 0)))
+  const widths = DEMO_COLUMNS.map((title, column) =>
+    Math.max(title.length, ...rows.map((row) => row[column]?.length ?? 0)),
+  )
   const line = (cells: readonly string[]) =>
     `  ${cells.map((cell, n) => cell.padEnd(widths[n] ?? 0)).join('  ')}`.trimEnd()
-  console.log(styleText('bold', line(COLUMNS)))
+  console.log(styleText('bold', line(DEMO_COLUMNS)))
   for (const row of rows) console.log(line(row))
 }
 
-function shown(file: Listed | undefined): string {
+function formatModeAndGroup(file: Listed | undefined): string {
   return file ? `${file.mode}:${file.gid}` : 'gone'
 }

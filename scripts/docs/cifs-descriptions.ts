@@ -1,5 +1,5 @@
 /** As MOUNT_OPTION_TEXTS in kind-descriptions.ts, for the options of cifs. */
-export const CIFS_TEXTS: Readonly<Record<string, string>> = {
+export const CIFS_OPTION_TEXTS: Readonly<Record<string, string>> = {
   vers: "the protocol's version",
   sec: 'how the user is authenticated; `krb5` and `none` need no secret',
   cache: 'what of files is kept in memory',

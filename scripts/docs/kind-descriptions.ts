@@ -1,4 +1,4 @@
-import { CIFS_TEXTS } from './cifs-descriptions.ts'
+import { CIFS_OPTION_TEXTS } from './cifs-descriptions.ts'
 
 /** What the kinds and their mount options mean to a reader of docs/options.md, for whose generator alone this is. */
 export interface KindText {
@@ -7,7 +7,7 @@ export interface KindText {
   source: string
 }
 
-export const KIND_TEXTS: Readonly<Record<string, KindText>> = {
+export const VOLUME_KIND_TEXTS: Readonly<Record<string, KindText>> = {
   bind: { text: 'a directory of the node', source: '/srv/volumes/data' },
   tmpfs: { text: 'memory of the node, new and empty', source: '' },
   ext4: { text: 'a disk or an image file', source: '/srv/volumes/database.img' },
@@ -22,10 +22,10 @@ export const KIND_TEXTS: Readonly<Record<string, KindText>> = {
   'fuse.squashfuse': { text: 'a squashfs image, read by a daemon', source: '/srv/volumes/tools.squashfs' },
 }
 
-type Texts = Readonly<Record<string, string>>
+type OptionTexts = Readonly<Record<string, string>>
 
 /** Flags of the mount, which every kind takes. */
-export const FLAG_TEXTS: Texts = {
+export const MOUNT_FLAG_TEXTS: OptionTexts = {
   ro: 'read-only; no inode is changed',
   rw: 'writable, where the source is',
   nosuid: 'set-id bits and file capabilities have no effect (the default)',
@@ -41,7 +41,7 @@ export const FLAG_TEXTS: Texts = {
   nosymfollow: 'symbolic links are not followed; Linux 5.14',
 }
 
-const tmpfs: Texts = {
+const tmpfsOptionTexts: OptionTexts = {
   size: 'most memory it may take, at most `tmpfsMaxSize` of the node; without it as much',
   nr_inodes: 'most files and directories, at most one for each KiB of `tmpfsMaxSize`; without it as many',
   mode: 'permission bits of its root',
@@ -49,14 +49,14 @@ const tmpfs: Texts = {
   gid: 'group of its root',
 }
 
-const ext4: Texts = {
+const ext4OptionTexts: OptionTexts = {
   data: '`ordered` (the default) journals metadata, `journal` content too',
   errors: 'what a damaged file system does; without it `remount-ro`',
   discard: 'reports free blocks to the disk (TRIM)',
   noload: 'leaves the journal as it is, for what must not be written',
 }
 
-const xfs: Texts = {
+const xfsOptionTexts: OptionTexts = {
   nouuid:
     'mounts a copy of a disk that is mounted too, with `ownership: idmap` or `none`. A walk of the copy needs a UUID of its own (`xfs_admin -U generate`), and then no `nouuid`',
   noquota: 'keeps no quotas',
@@ -64,7 +64,7 @@ const xfs: Texts = {
   norecovery: 'leaves the log as it is, for what must not be written',
 }
 
-const btrfs: Texts = {
+const btrfsOptionTexts: OptionTexts = {
   subvol: 'the subvolume, by its path',
   subvolid: 'the subvolume, by its number',
   compress: 'how new content is compressed; also `zlib`, `lzo`, `no`',
@@ -72,7 +72,7 @@ const btrfs: Texts = {
   discard: 'reports free blocks to the disk (TRIM)',
 }
 
-const nfs: Texts = {
+const nfsOptionTexts: OptionTexts = {
   vers: "the protocol's version",
   nfsvers: 'the same',
   minorversion: 'the minor number of version 4',
@@ -119,7 +119,7 @@ const nfs: Texts = {
   acdirmax: 'and at most',
 }
 
-const fuse: Texts = {
+const fuseOptionTexts: OptionTexts = {
   uid: "all files are this user's",
   gid: "all files are this group's",
   umask: 'permission bits taken from all files',
@@ -135,7 +135,7 @@ const fuse: Texts = {
   hard_remove: 'a file that is deleted while open is deleted at once',
 }
 
-const sshfs: Texts = {
+const sshfsOptionTexts: OptionTexts = {
   port: "the server's port",
   ServerAliveInterval: 'seconds of silence before the server is asked whether it is there; without it 15',
   ServerAliveCountMax: 'how often, before the connection ends; without it 3',
@@ -154,7 +154,7 @@ const sshfs: Texts = {
   sshfs_sync: 'writes at once',
 }
 
-const bindfs: Texts = {
+const bindfsOptionTexts: OptionTexts = {
   'force-user': "all files are this user's",
   'force-group': "all files are this group's",
   perms: 'permission bits of all files',
@@ -174,17 +174,17 @@ const bindfs: Texts = {
 }
 
 /** By kind, for options that `optionRules` names. */
-export const MOUNT_OPTION_TEXTS: Readonly<Record<string, Texts>> = {
+export const MOUNT_OPTION_TEXTS: Readonly<Record<string, OptionTexts>> = {
   bind: {},
-  tmpfs,
-  ext4,
-  xfs,
-  btrfs,
+  tmpfs: tmpfsOptionTexts,
+  ext4: ext4OptionTexts,
+  xfs: xfsOptionTexts,
+  btrfs: btrfsOptionTexts,
   squashfs: {},
-  nfs,
-  nfs4: nfs,
-  cifs: CIFS_TEXTS,
-  'fuse.sshfs': { ...fuse, ...sshfs },
-  'fuse.bindfs': { ...fuse, ...bindfs },
-  'fuse.squashfuse': { ...fuse, offset: 'where in the file the image begins' },
+  nfs: nfsOptionTexts,
+  nfs4: nfsOptionTexts,
+  cifs: CIFS_OPTION_TEXTS,
+  'fuse.sshfs': { ...fuseOptionTexts, ...sshfsOptionTexts },
+  'fuse.bindfs': { ...fuseOptionTexts, ...bindfsOptionTexts },
+  'fuse.squashfuse': { ...fuseOptionTexts, offset: 'where in the file the image begins' },
 }

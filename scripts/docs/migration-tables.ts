@@ -4,39 +4,42 @@ import {
   type SupportedDriver,
   UNSUPPORTED_DRIVERS,
 } from '../../src/migrate/drivers.ts'
-import { between, code, table } from './table.ts'
+import { formatMarkdownCode, formatMarkdownTable, replaceBetweenMarks } from './table.ts'
 
-const MARKS = ['<!-- Written by "npm run docs" from src/migrate/drivers.ts. -->\n', '\n<!-- End. -->'] as const
+const MIGRATION_TABLE_MARKS = [
+  '<!-- Written by "npm run docs" from src/migrate/drivers.ts. -->\n',
+  '\n<!-- End. -->',
+] as const
 
 /** The page with the keys of each driver that "modekeep migrate" knows. @throws {Error} for one without a place for them */
-export function withDriverTables(page: string): string {
-  const known = table(['driver', 'theirs', "modekeep's"], SUPPORTED_DRIVERS.flatMap(rowsOf))
-  const others = table(
+export function insertDriverTables(page: string): string {
+  const known = formatMarkdownTable(['driver', 'theirs', "modekeep's"], SUPPORTED_DRIVERS.flatMap(createDriverRows))
+  const others = formatMarkdownTable(
     ['driver', 'its options', 'its Secret', 'what to do'],
     UNSUPPORTED_DRIVERS.map(({ names, options, secretKeys, why, remedy }) => [
-      codes(names),
-      codes(options),
-      codes(secretKeys) || '–',
+      formatCodeList(names),
+      formatCodeList(options),
+      formatCodeList(secretKeys) || '–',
       `${why}: ${remedy}`,
     ]),
   )
   const rest = 'Volumes of these drivers stay as they are, and `migrate` says what to do:'
-  return between(page, MARKS, `${known}\n\n${rest}\n\n${others}`)
+  return replaceBetweenMarks(page, MIGRATION_TABLE_MARKS, `${known}\n\n${rest}\n\n${others}`)
 }
 
-const codes = (words: readonly string[]) => words.map(code).join(', ')
+const formatCodeList = (words: readonly string[]) => words.map(formatMarkdownCode).join(', ')
 
-function rowsOf(driver: SupportedDriver): string[][] {
+function createDriverRows(driver: SupportedDriver): string[][] {
   const { names, fsType, options, secretKeys, appliesGroup: givesGroup } = driver
   const [first = ''] = names
   const rows = [
-    ['(no `fsType` is read)', code(`fsType: ${fsType}`)],
-    ...Object.entries(options).map(([key, fate]) => [code(key), fateText(driver, fate)]),
+    ['(no `fsType` is read)', formatMarkdownCode(`fsType: ${fsType}`)],
+    ...Object.entries(options).map(([key, fate]) => [formatMarkdownCode(key), describeOptionMapping(driver, fate)]),
     ...(secretKeys.length > 0
       ? [
           [
-            `Secret of type ${code(first)}: ${codes(secretKeys)}`,
-            `Secret of type ${code('modekeep/fs')}: the same keys`,
+            `Secret of type ${formatMarkdownCode(first)}: ${formatCodeList(secretKeys)}`,
+            `Secret of type ${formatMarkdownCode('modekeep/fs')}: the same keys`,
           ],
         ]
       : []),
@@ -49,11 +52,11 @@ function rowsOf(driver: SupportedDriver): string[][] {
         ]
       : []),
   ]
-  return rows.map((row, at) => [at === 0 ? code(first) : '', ...row])
+  return rows.map((row, at) => [at === 0 ? formatMarkdownCode(first) : '', ...row])
 }
 
-function fateText({ fsType }: SupportedDriver, fate: OptionMapping): string {
-  const source = code(`source: ${fsType === 'nfs' ? 'server:/directory' : '//server/share'}`)
+function describeOptionMapping({ fsType }: SupportedDriver, fate: OptionMapping): string {
+  const source = formatMarkdownCode(`source: ${fsType === 'nfs' ? 'server:/directory' : '//server/share'}`)
   switch (fate.to) {
     case 'source':
       return source
@@ -62,7 +65,7 @@ function fateText({ fsType }: SupportedDriver, fate: OptionMapping): string {
     case 'path':
       return `the rest of ${source}`
     case 'mountOptions':
-      return `${code('mountOptions')}: those of [options](options.md#${fsType === 'nfs' ? 'nfs-and-nfs4' : fsType})`
+      return `${formatMarkdownCode('mountOptions')}: those of [options](options.md#${fsType === 'nfs' ? 'nfs-and-nfs4' : fsType})`
     case 'nothing':
       return `none: ${fate.why}; ${fate.remedy}`
   }

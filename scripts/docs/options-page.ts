@@ -1,9 +1,9 @@
-import { configuration, mapRules, rules } from './options-config.ts'
-import { kindsTable, mountOptions } from './options-kinds.ts'
-import { authorOptions, kubeletKeys } from './options-pod.ts'
+import { createConfigTable, createMapRulesTable, createRulesTable } from './options-config.ts'
+import { createKindsTable, createMountOptionSections } from './options-kinds.ts'
+import { createAuthorOptionsTable, createKubeletKeysTable } from './options-pod.ts'
 
 /** docs/options.md, out of the schemas and what the kinds answer. */
-export function optionsPage(): string {
+export function createOptionsPage(): string {
   return `<!-- Written by "npm run docs" from src/config and src/volume. Change it there; a test compares. -->
 
 # Options
@@ -19,7 +19,7 @@ Every option with its default and an example. Examples of whole pods are in [vol
 Below \`flexVolume.options\`. Every value is a string: quote numbers and \`"true"\`. Unknown keys and invalid or contradictory values are refused,
 all in one message in the pod's event. What the node's [rules](#rules) refuse comes in a second message.
 
-${authorOptions()}
+${createAuthorOptionsTable()}
 
 FlexVolume has three more fields: \`fsType\` (the kind of volume), \`readOnly\` (\`true\` or \`false\`) and \`secretRef\` (\`name\` of a
 Secret of type \`modekeep/fs\`, for cifs, fuse.sshfs and FUSE programs whose rule has \`secretKeys\`). A key of the Secret that the kind
@@ -29,19 +29,19 @@ does not use is refused.
 
 A rule of the node must name each \`fsType\` except \`bind\` and \`tmpfs\` in its \`fsTypes\`.
 
-${kindsTable()}
+${createKindsTable()}
 
 \`fuse.<program>\` is any other FUSE program of the node. [mounts.md](mounts.md#kernels) lists the file systems that support \`idmap\`.
 
 ## Mount options
 
-${mountOptions()}
+${createMountOptionSections()}
 
 ## Kubelet's own keys
 
 Kubelet adds these to a pod's options. The API server refuses them in a pod.
 
-${kubeletKeys()}
+${createKubeletKeysTable()}
 
 \`kubernetes.io/secret/<key>\` holds each value of the Secret, in base64. Other names below \`kubernetes.io/\`, of a newer
 kubelet, are accepted and not used.
@@ -51,7 +51,7 @@ kubelet, are accepted and not used.
 \`/etc/modekeep/config.json\`, or the file of the environment variable \`MODEKEEP_CONFIG\`: one JSON object, all keys optional, read at each call.
 While a key is unknown or invalid every mount is refused with a message that names it; \`init\` and \`unmount\` go on with the default.
 
-${configuration()}
+${createConfigTable()}
 
 ### Rules
 
@@ -68,7 +68,7 @@ A bind mount gives a directory a second path, and a pod gets nothing by one path
 { "allow": [{ "sources": ["/data/*"] }, { "namespaces": ["team"], "sources": ["/srv/*"], "readOnly": true }] }
 \`\`\`
 
-${rules()}
+${createRulesTable()}
 
 A disk or an image is refused if a rule lets a pod mount a directory that holds it for writing, or if it has a hard link: keep images in a
 directory of their own, with \`"fsTypes": ["ext4"]\` in its rule.
@@ -79,6 +79,6 @@ directory of their own, with \`"fsTypes": ["ext4"]\` in its rule.
 \`{}\`, which your rules replace: to also allow a hostPath, write \`"map": [{}, {"volumes": ["hostPath"], "sources": ["/srv/shared"]}]\`. A hostPath
 that a rule's \`sources\` name by another path too must be allowed by both. For modekeep's own volumes \`allow\` decides.
 
-${mapRules()}
+${createMapRulesTable()}
 `
 }

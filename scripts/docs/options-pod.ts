@@ -3,53 +3,53 @@ import { DEFAULT_CONFIG } from '../../src/config/defaults.ts'
 import { type RecordedRequest, toRecordedRequest } from '../../src/config/mount-request.ts'
 import { optionsSchema, parseFlexVolumeRequest } from '../../src/config/request.ts'
 import { volumeKindLookup } from '../../src/volume/index.ts'
-import { type AuthorKey, type AuthorOption, KUBELET_TEXTS, OPTION_TEXTS } from './request-descriptions.ts'
-import { valuesOf } from './schema-values.ts'
-import { code, table } from './table.ts'
+import { type AuthorOption, type AuthorOptionKey, KUBELET_TEXTS, OPTION_TEXTS } from './request-descriptions.ts'
+import { describeSchemaValues } from './schema-values.ts'
+import { formatMarkdownCode, formatMarkdownTable } from './table.ts'
 
-const HEAD = ['key', 'allowed', 'default', 'meaning', 'example']
+const POD_OPTIONS_TABLE_HEAD = ['key', 'allowed', 'default', 'meaning', 'example']
 
 /** What a request is made of where a pod leaves a key out: asked of the code that reads requests. */
-const LEFT_OUT = toRecordedRequest(
+const DEFAULT_RECORDED_REQUEST = toRecordedRequest(
   parseFlexVolumeRequest('/unused', '{"kubernetes.io/fsType":"tmpfs"}', DEFAULT_CONFIG, volumeKindLookup),
 )
 
-function defaultOf(key: AuthorKey, { member, leftOut }: AuthorOption): string {
-  const value = LEFT_OUT[member ?? (key as keyof RecordedRequest)]
+function formatDefaultValue(key: AuthorOptionKey, { member, leftOut }: AuthorOption): string {
+  const value = DEFAULT_RECORDED_REQUEST[member ?? (key as keyof RecordedRequest)]
   const isNothing = value === undefined || typeof value === 'object'
   if (isNothing !== (leftOut !== undefined)) {
     throw new Error(`what ${key} is where it is left out: see scripts/docs/request-descriptions.ts`)
   }
-  return leftOut ?? code(String(value))
+  return leftOut ?? formatMarkdownCode(String(value))
 }
 
-function rowFor(key: AuthorKey, option: AuthorOption): string[] {
+function createOptionRow(key: AuthorOptionKey, option: AuthorOption): string[] {
   const { text, example, values, appliesTo } = option
   const schema: z.core.$ZodType = optionsSchema.shape[key]
   const meaning = appliesTo === undefined ? text : `${text} For ${appliesTo}.`
   return [
-    code(key),
-    values ?? valuesOf(schema),
-    defaultOf(key, option),
+    formatMarkdownCode(key),
+    values ?? describeSchemaValues(schema),
+    formatDefaultValue(key, option),
     meaning,
-    code(`${key}: ${quoted(String(example))}`),
+    formatMarkdownCode(`${key}: ${quoteForYaml(String(example))}`),
   ]
 }
 
 /** YAML takes these for something else than text. */
-const quoted = (text: string) => (/^[0-9]+$|^(true|false)$/.test(text) ? `"${text}"` : text)
+const quoteForYaml = (text: string) => (/^[0-9]+$|^(true|false)$/.test(text) ? `"${text}"` : text)
 
-export function authorOptions(): string {
-  return table(
-    HEAD,
-    (Object.keys(OPTION_TEXTS) as AuthorKey[]).map((key) => rowFor(key, OPTION_TEXTS[key])),
+export function createAuthorOptionsTable(): string {
+  return formatMarkdownTable(
+    POD_OPTIONS_TABLE_HEAD,
+    (Object.keys(OPTION_TEXTS) as AuthorOptionKey[]).map((key) => createOptionRow(key, OPTION_TEXTS[key])),
   )
 }
 
-export function kubeletKeys(): string {
+export function createKubeletKeysTable(): string {
   const rows = Object.entries(KUBELET_TEXTS).map(([key, { text, example, values }]) => {
     const schema: z.core.$ZodType = optionsSchema.shape[key as keyof typeof optionsSchema.shape]
-    return [code(key), values ?? valuesOf(schema), text, code(String(example))]
+    return [formatMarkdownCode(key), values ?? describeSchemaValues(schema), text, formatMarkdownCode(String(example))]
   })
-  return table(['key', 'values', 'meaning', 'example'], rows)
+  return formatMarkdownTable(['key', 'values', 'meaning', 'example'], rows)
 }

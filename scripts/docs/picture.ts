@@ -1,18 +1,18 @@
 import { spawnSync } from 'node:child_process'
 import { resolve } from 'node:path'
-import { terminalPicture } from './terminal.ts'
+import { createTerminalPicture } from './terminal.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
 
 /** Where the picture at the top of the README is. */
-export const PICTURE = resolve(ROOT, 'docs/session.svg')
+export const SESSION_PICTURE_FILE = resolve(ROOT, 'docs/session.svg')
 
 /**
  * Plays the session of the README's picture with dist/modekeep, on real mounts in a terminal of 80 columns.
  * @returns the picture, an SVG document
  * @throws {Error} with what the session printed, where a command of it fails; it needs root
  */
-export function sessionPicture(): string {
+export function createSessionPicture(): string {
   const session = `sh ${resolve(import.meta.dirname, 'session.sh')} ${resolve(ROOT, 'dist')}`
   const wrap = [
     '--mount',
@@ -32,7 +32,7 @@ export function sessionPicture(): string {
   })
   if (error) throw error
   if (status !== 0) throw new Error(`the session of the README's picture failed:\n${stdout}`)
-  return terminalPicture(
+  return createTerminalPicture(
     'modekeep on a terminal: what it would change and what kubelet would, then apply, then restore',
     stdout,
     80,

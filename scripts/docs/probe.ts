@@ -6,17 +6,17 @@ import { findVolumeKind } from '../../src/volume/index.ts'
 import type { VolumeKind } from '../../src/volume/kind/kind.ts'
 import { findRequiredOptionNaming } from '../../src/volume/kind/options.ts'
 
-export function kindNamed(fsType: string): VolumeKind {
+export function getVolumeKind(fsType: string): VolumeKind {
   const kind = findVolumeKind(fsType)
   if (kind === undefined) throw new Error(`no kind ${fsType}`)
   return kind
 }
 
 /** What a kind answers to a request: the page says what the code does, and never what somebody remembered. */
-export function faultsOf(fsType: string, text: string, asked: Partial<VolumeKindRequest>): string[] {
-  const source = parseSource(text, kindNamed(fsType).isDisk)
+export function findRequestFaults(fsType: string, text: string, asked: Partial<VolumeKindRequest>): string[] {
+  const source = parseSource(text, getVolumeKind(fsType).isDisk)
   const plain = { source, fsType, mountOptions: [], readOnly: false, ownership: 'none' } as const
-  return kindNamed(fsType)
+  return getVolumeKind(fsType)
     .faults({ ...plain, ...asked }, DEFAULT_CONFIG)
     .map((fault) => renderFault(fault))
 }
@@ -31,9 +31,10 @@ export interface OptionAnswer {
  * How a kind takes a mount option.
  * @throws {Error} where it refuses it in any case
  */
-export function answerTo(fsType: string, source: string, option: string): OptionAnswer {
-  const isFine = (readOnly: boolean) => faultsOf(fsType, source, { mountOptions: [option], readOnly }).length === 0
+export function probeMountOption(fsType: string, source: string, option: string): OptionAnswer {
+  const isFine = (readOnly: boolean) =>
+    findRequestFaults(fsType, source, { mountOptions: [option], readOnly }).length === 0
   if (!isFine(true)) throw new Error(`${fsType} refuses its own example: ${option}`)
-  const isAllowed = findRequiredOptionNaming(kindNamed(fsType).optionRules(), option) === 'none'
+  const isAllowed = findRequiredOptionNaming(getVolumeKind(fsType).optionRules(), option) === 'none'
   return { isAllowed, isForReadOnly: !isFine(false) }
 }

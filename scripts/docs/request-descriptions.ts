@@ -5,7 +5,7 @@ import type { VolumeOptions } from '../../src/config/request.ts'
 import type { AllowRule } from '../../src/config/rule.ts'
 
 /** What a key means to a reader of docs/options.md. No call of kubelet's loads this: it is for the generator alone. */
-export interface Described {
+export interface KeyDescription {
   text: string
   /** A value as it is written: text for a pod's options, anything JSON has for the node's. */
   example: unknown
@@ -16,19 +16,19 @@ export interface Described {
 }
 
 /** An option that a pod's author writes. */
-export interface AuthorOption extends Described {
+export interface AuthorOption extends KeyDescription {
   /** Its member of a recorded request, where that has another name: what this is where the option is left out is asked of the code. */
   member?: keyof RecordedRequest
   /** What that is in words, where it is no value. */
   leftOut?: string
 }
 
-export type AuthorKey = Exclude<keyof VolumeOptions, `kubernetes.io/${string}`>
+export type AuthorOptionKey = Exclude<keyof VolumeOptions, `kubernetes.io/${string}`>
 type KubeletKey = Extract<keyof VolumeOptions, `kubernetes.io/${string}`>
 
-const GROUP = 'a decimal number from 0 to 4294967294'
+const GROUP_ID_VALUES = 'a decimal number from 0 to 4294967294'
 
-export const OPTION_TEXTS: Readonly<Record<AuthorKey, AuthorOption>> = {
+export const OPTION_TEXTS: Readonly<Record<AuthorOptionKey, AuthorOption>> = {
   source: {
     text: 'What is mounted. A path of the node must exist, have no symbolic link and be allowed by a rule.',
     values: 'a path, a device, `host:/export`, `//server/share`, `user@host:/directory`; see the kinds',
@@ -54,7 +54,7 @@ export const OPTION_TEXTS: Readonly<Record<AuthorKey, AuthorOption>> = {
   },
   idmapFrom: {
     text: "The group on disk that is shown as the pod's group, if it is not the group of the volume's root.",
-    values: GROUP,
+    values: GROUP_ID_VALUES,
     example: '100',
     leftOut: "the root's group",
     appliesTo: '`ownership: idmap` and `auto`',
@@ -90,7 +90,7 @@ export const OPTION_TEXTS: Readonly<Record<AuthorKey, AuthorOption>> = {
   },
 }
 
-export const KUBELET_TEXTS: Readonly<Record<KubeletKey, Described>> = {
+export const KUBELET_TEXTS: Readonly<Record<KubeletKey, KeyDescription>> = {
   'kubernetes.io/fsType': {
     text: 'The field `flexVolume.fsType`: the kind of volume. Empty means `bind`.',
     values: 'a kind of volume',
@@ -102,12 +102,12 @@ export const KUBELET_TEXTS: Readonly<Record<KubeletKey, Described>> = {
   },
   'kubernetes.io/fsGroup': {
     text: "The pod's `securityContext.fsGroup`, from kubelet up to 1.14. -1 and none at all mean no group.",
-    values: GROUP,
+    values: GROUP_ID_VALUES,
     example: '2000',
   },
   'kubernetes.io/mounterArgs.FsGroup': {
     text: 'The same from kubelet 1.15 on.',
-    values: GROUP,
+    values: GROUP_ID_VALUES,
     example: '2000',
   },
   'kubernetes.io/pvOrVolumeName': {
@@ -126,7 +126,7 @@ export const KUBELET_TEXTS: Readonly<Record<KubeletKey, Described>> = {
   'kubernetes.io/serviceAccount.name': { text: 'Not used.', example: 'default' },
 }
 
-export const CONFIG_TEXTS: Readonly<Record<keyof typeof CONFIG_KEY_SCHEMAS, Described>> = {
+export const CONFIG_TEXTS: Readonly<Record<keyof typeof CONFIG_KEY_SCHEMAS, KeyDescription>> = {
   stateDir: {
     text: 'Records of mounts and of changed inodes. Keep it on a disk that survives a reboot: a restore needs it.',
     values: 'an absolute path outside `/proc` and `/sys`',
@@ -201,7 +201,7 @@ const RULE_NAMESPACES = {
 }
 
 /** What a key of a rule of `map` means. */
-export const MAP_RULE_TEXTS: Readonly<Record<keyof MapRule, Described & { leftOut: string }>> = {
+export const MAP_RULE_TEXTS: Readonly<Record<keyof MapRule, KeyDescription & { leftOut: string }>> = {
   namespaces: RULE_NAMESPACES,
   volumes: {
     text: "The kinds of volume, by their field in a pod or kubelet's plugin. A claim has the kind of its PersistentVolume.",
@@ -238,7 +238,7 @@ export const MAP_RULE_TEXTS: Readonly<Record<keyof MapRule, Described & { leftOu
 }
 
 /** What a key of a rule means. */
-export const RULE_TEXTS: Readonly<Record<keyof AllowRule, Described & { leftOut: string }>> = {
+export const RULE_TEXTS: Readonly<Record<keyof AllowRule, KeyDescription & { leftOut: string }>> = {
   namespaces: RULE_NAMESPACES,
   sources: {
     text: "What may be mounted. `/srv/a/*` is everything below `/srv/a`, without `/srv/a`; other entries match exactly. `{namespace}`, as a whole directory name, is the pod's namespace. A tmpfs has no source.",

@@ -1,13 +1,13 @@
 /** A table of Markdown. A bar in a cell would begin another one. */
-export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+export function formatMarkdownTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`
   return [line(head), `|${'---|'.repeat(head.length)}`, ...rows.map(line)].join('\n')
 }
 
-export const code = (text: string) => `\`${text}\``
+export const formatMarkdownCode = (text: string) => `\`${text}\``
 
 /** A page with `text` between its two marks. @throws {Error} for a page without them */
-export function between(page: string, [first, last]: readonly [string, string], text: string): string {
+export function replaceBetweenMarks(page: string, [first, last]: readonly [string, string], text: string): string {
   const from = page.indexOf(first)
   const to = page.indexOf(last, from)
   if (from < 0 || to < 0) throw new Error(`the page has no place between ${first.trim()} and ${last.trim()}`)

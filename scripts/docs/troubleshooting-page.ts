@@ -1,22 +1,22 @@
 import { FAULT_ENTRY_SECTIONS, type FaultEntry } from '../../src/errors/entries/index.ts'
 
 /** docs/troubleshooting.md: symptoms without a code, then the entry of each code. */
-export function troubleshootingPage(): string {
+export function createTroubleshootingPage(): string {
   const sections = Object.entries(FAULT_ENTRY_SECTIONS).map(
     ([title, entries]) =>
       `## ${title}\n\n${Object.entries<FaultEntry>(entries)
-        .map(([code, entry]) => formatEntry(code, entry))
+        .map(([code, entry]) => formatFaultEntry(code, entry))
         .join('\n')}`,
   )
-  return `${HEAD}\n${sections.join('\n')}`
+  return `${TROUBLESHOOTING_PAGE_HEAD}\n${sections.join('\n')}`
 }
 
-function formatEntry(code: string, { meaning, cause, remedy, see }: FaultEntry): string {
+function formatFaultEntry(code: string, { meaning, cause, remedy, see }: FaultEntry): string {
   const link = see === undefined ? '' : ` See [${see.split('#')[0]}](${see}).`
   return `### ${code}\n\n${cause === undefined ? meaning : `${meaning} ${cause}`}\n\n**Remedy:** ${remedy}${link}\n`
 }
 
-const HEAD = `<!-- Written by "npm run docs" from src/errors/entries and scripts/docs/troubleshooting-page.ts. Change it there; a test compares. -->
+const TROUBLESHOOTING_PAGE_HEAD = `<!-- Written by "npm run docs" from src/errors/entries and scripts/docs/troubleshooting-page.ts. Change it there; a test compares. -->
 
 # Troubleshooting
 

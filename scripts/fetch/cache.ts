@@ -3,7 +3,7 @@ import { homedir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 
 /** The user's cache directory of this project. Whatever is missing in it is made again. */
-export const CACHE = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'modekeep')
+export const CACHE_DIRECTORY = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'modekeep')
 
 /**
  * The path of `name` in the cache; made by `make` in a directory of its own, if it is not there, and shown whole. Others that
@@ -11,14 +11,14 @@ export const CACHE = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'
  * @param name may have directories
  * @param make gets the path to make: a file or a directory
  */
-export function cached(name: string, make: (path: string) => void): string {
-  const path = join(CACHE, name)
-  const lock = join(CACHE, `.lock-${name.replaceAll('/', '-')}`)
-  fs.mkdirSync(CACHE, { recursive: true })
+export function provideCached(name: string, make: (path: string) => void): string {
+  const path = join(CACHE_DIRECTORY, name)
+  const lock = join(CACHE_DIRECTORY, `.lock-${name.replaceAll('/', '-')}`)
+  fs.mkdirSync(CACHE_DIRECTORY, { recursive: true })
   while (!fs.existsSync(path)) {
-    if (locked(lock)) {
+    if (tryCacheLock(lock)) {
       try {
-        makeWhole(path, make)
+        createAtomically(path, make)
       } finally {
         fs.rmSync(lock, { force: true })
       }
@@ -27,9 +27,9 @@ export function cached(name: string, make: (path: string) => void): string {
   return path
 }
 
-function makeWhole(path: string, make: (path: string) => void): void {
-  sweep()
-  const work = fs.mkdtempSync(join(CACHE, `.making-${process.pid}-`))
+function createAtomically(path: string, make: (path: string) => void): void {
+  removeInterruptedFiles()
+  const work = fs.mkdtempSync(join(CACHE_DIRECTORY, `.making-${process.pid}-`))
   try {
     make(join(work, basename(path)))
     fs.mkdirSync(dirname(path), { recursive: true })
@@ -43,18 +43,18 @@ function makeWhole(path: string, make: (path: string) => void): void {
 }
 
 /** Whether the lock is now this process's: a symbolic link, which is made with its content in one step. */
-function locked(lock: string): boolean {
+function tryCacheLock(lock: string): boolean {
   try {
     fs.symlinkSync(String(process.pid), lock)
     return true
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-    if (!isAlive(holderOf(lock))) fs.rmSync(lock, { force: true })
+    if (!isProcessAlive(readCacheLockHolder(lock))) fs.rmSync(lock, { force: true })
     return false
   }
 }
 
-function holderOf(lock: string): string {
+function readCacheLockHolder(lock: string): string {
   try {
     return fs.readlinkSync(lock)
   } catch {
@@ -62,12 +62,12 @@ function holderOf(lock: string): string {
   }
 }
 
-const isAlive = (pid: string) => fs.existsSync(`/proc/${pid}`)
+const isProcessAlive = (pid: string) => fs.existsSync(`/proc/${pid}`)
 
 /** Removes what runs that were interrupted have begun. */
-function sweep(): void {
-  for (const name of fs.readdirSync(CACHE)) {
+function removeInterruptedFiles(): void {
+  for (const name of fs.readdirSync(CACHE_DIRECTORY)) {
     const [, pid] = /^\.making-(\d+)-/.exec(name) ?? []
-    if (pid && !isAlive(pid)) fs.rmSync(join(CACHE, name), { recursive: true, force: true })
+    if (pid && !isProcessAlive(pid)) fs.rmSync(join(CACHE_DIRECTORY, name), { recursive: true, force: true })
   }
 }

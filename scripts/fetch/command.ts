@@ -4,7 +4,7 @@ import { type SpawnSyncOptions, spawnSync } from 'node:child_process'
  * Runs a command to its end and returns its stdout.
  * @throws {Error} with its last words, if it is missing or fails; its cause is all that it wrote to stderr
  */
-export function run(command: string, args: readonly string[], options: SpawnSyncOptions = {}): string {
+export function runCommand(command: string, args: readonly string[], options: SpawnSyncOptions = {}): string {
   const { status, signal, error, stdout, stderr } = spawnSync(command, args, {
     stdio: ['ignore', 'pipe', 'pipe'],
     maxBuffer: 64 << 20,

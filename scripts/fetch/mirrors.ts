@@ -1,7 +1,7 @@
 import type { SpawnSyncOptions } from 'node:child_process'
 import * as fs from 'node:fs'
-import { run } from './command.ts'
-import { Unavailable } from './unavailable.ts'
+import { runCommand } from './command.ts'
+import { UnavailableError } from './unavailable.ts'
 
 // Sandboxed, apt could not write into the cache of a user.
 const APT_OPTIONS = ['APT::Sandbox::User=root', 'Acquire::Retries=1', 'Acquire::http::Timeout=15'].flatMap((option) => [
@@ -10,41 +10,48 @@ const APT_OPTIONS = ['APT::Sandbox::User=root', 'Acquire::Retries=1', 'Acquire::
 ])
 
 /** Part of every apt, for no other use than to fetch one file by address and sum. */
-const APT_HELPER = '/usr/lib/apt/apt-helper'
+const APT_HELPER_PATH = '/usr/lib/apt/apt-helper'
 
 /**
  * Fetches a file from the mirrors that the machine's apt uses, with its proxies and credentials. It needs no package lists, no
  * root and no foreign architecture, and leaves nothing in apt's directories.
  * @param address below the top of a mirror
  * @param sum SHA-256 of the file
- * @throws {Unavailable} with the reason
+ * @throws {UnavailableError} with the reason
  */
-export function download(address: string, sum: string, path: string): void {
+export function downloadFromMirrors(address: string, sum: string, path: string): void {
   const reasons: string[] = []
   // Without any list it prints what it would ask for, and asks for nothing.
-  for (const mirror of debianMirrors(aptGet(address, ['update', '--print-uris']))) {
+  for (const mirror of parseDebianMirrors(runAptGet(address, ['update', '--print-uris']))) {
     try {
-      run(APT_HELPER, [...APT_OPTIONS, '-q', 'download-file', `${mirror}/${address}`, path, `SHA256:${sum}`])
+      runCommand(APT_HELPER_PATH, [
+        ...APT_OPTIONS,
+        '-q',
+        'download-file',
+        `${mirror}/${address}`,
+        path,
+        `SHA256:${sum}`,
+      ])
       return
     } catch (error) {
-      reasons.push(reasonOf(error as Error))
+      reasons.push(extractAptError(error as Error))
     }
   }
   const reason = reasons.join('; ') || "apt's sources name no mirror of Debian"
-  throw new Unavailable(`${address} cannot be fetched: ${reason}`)
+  throw new UnavailableError(`${address} cannot be fetched: ${reason}`)
 }
 
-/** The machine's apt-get, for `what`. @throws {Unavailable} with its last words, or where there is none */
-export function aptGet(what: string, args: readonly string[], options: SpawnSyncOptions = {}): string {
+/** The machine's apt-get, for `what`. @throws {UnavailableError} with its last words, or where there is none */
+export function runAptGet(what: string, args: readonly string[], options: SpawnSyncOptions = {}): string {
   try {
-    return run('apt-get', [...APT_OPTIONS, '-q', ...args], options)
+    return runCommand('apt-get', [...APT_OPTIONS, '-q', ...args], options)
   } catch (error) {
-    throw new Unavailable(`${what} cannot be fetched: ${(error as Error).message}`)
+    throw new UnavailableError(`${what} cannot be fetched: ${(error as Error).message}`)
   }
 }
 
 /** apt's last words are always the same; this is what it says before of the file. */
-function reasonOf({ message, cause }: Error): string {
+function extractAptError({ message, cause }: Error): string {
   return /^E: Failed to fetch \S+\s+(.*)$/m.exec(String(cause))?.[1] ?? message
 }
 
@@ -52,14 +59,14 @@ function reasonOf({ message, cause }: Error): string {
  * The tops of Debian's mirrors, without a slash.
  * @param printed what `apt-get update --print-uris` says, whatever the form of the sources
  */
-export function debianMirrors(printed: string): string[] {
+export function parseDebianMirrors(printed: string): string[] {
   const tops = [...printed.matchAll(/^'([^']+)\/dists\/[^']*\/InRelease'/gm)].map(([, top = '']) => top)
-  const mirrors = tops.filter((top) => /debian/i.test(top) && !/security/.test(top)).flatMap(listed)
+  const mirrors = tops.filter((top) => /debian/i.test(top) && !/security/.test(top)).flatMap(listMirrorsInFile)
   return [...new Set(mirrors)].filter((top) => /^(file|copy|(tor\+)?https?):/.test(top))
 }
 
 /** Cloud images name their mirrors in a file, which apt-helper cannot follow. */
-function listed(top: string): string[] {
+function listMirrorsInFile(top: string): string[] {
   const file = /^mirror\+file:(?:\/\/)?(\/.*)$/.exec(top)?.[1]
   if (file === undefined) return [top]
   const lines = fs.readFileSync(file, 'utf8').split('\n')

@@ -1,19 +1,19 @@
 import { createHash } from 'node:crypto'
 import * as fs from 'node:fs'
-import { cached } from './cache.ts'
-import { run } from './command.ts'
-import { aptGet } from './mirrors.ts'
+import { provideCached } from './cache.ts'
+import { runCommand } from './command.ts'
+import { runAptGet } from './mirrors.ts'
 
 // Of the machine's own release: they run with its libraries.
-const RUNTIME = ['containerd', 'runc', 'busybox-static']
-const CONTROL_PLANE = ['etcd-server', 'containernetworking-plugins']
-const EMBEDDER = ['go-bindata']
-const SHELL = ['busybox-static']
+const RUNTIME_PACKAGES = ['containerd', 'runc', 'busybox-static']
+const CONTROL_PLANE_PACKAGES = ['etcd-server', 'containernetworking-plugins']
+const EMBEDDER_PACKAGES = ['go-bindata']
+const SHELL_PACKAGES = ['busybox-static']
 // What a machine without it lacks too: its libraries beside libc.
-const SKOPEO = ['skopeo', 'libgpgme11', 'libassuan0', 'libdevmapper1.02.1']
-const COMPILER = ['golang-1.19-go', 'golang-1.19-src']
+const SKOPEO_PACKAGES = ['skopeo', 'libgpgme11', 'libassuan0', 'libdevmapper1.02.1']
+const COMPILER_PACKAGES = ['golang-1.19-go', 'golang-1.19-src']
 
-export interface Runtime {
+export interface ContainerRuntime {
   /** What PATH needs for containerd and its shims. */
   path: string
   /** Statically linked. */
@@ -21,22 +21,22 @@ export interface Runtime {
 }
 
 /** containerd, runc and busybox of Debian 12, unpacked into the cache: nothing is installed. */
-export function provideRuntime(): Runtime {
-  const root = unpacked('containerd', RUNTIME)
+export function provideContainerRuntime(): ContainerRuntime {
+  const root = provideUnpackedPackages('containerd', RUNTIME_PACKAGES)
   return { path: `${root}/usr/sbin:${root}/usr/bin`, busybox: `${root}/bin/busybox` }
 }
 
 /** etcd, and the directory of the plugins for the network of pods, in the same way. */
 export function provideControlPlane(): { etcd: string; plugins: string } {
-  const root = unpacked('control-plane', CONTROL_PLANE)
+  const root = provideUnpackedPackages('control-plane', CONTROL_PLANE_PACKAGES)
   return { etcd: `${root}/usr/bin/etcd`, plugins: `${root}/usr/lib/cni` }
 }
 
 /** What its programs say of themselves. */
-export function versionsOf({ path }: Runtime): { containerd: string; runc: string } {
+export function readRuntimeVersions({ path }: ContainerRuntime): { containerd: string; runc: string } {
   const env = { ...process.env, PATH: `${path}:${process.env.PATH}` }
   const versionOf = (program: string) => {
-    const said = run(program, ['--version'], { env })
+    const said = runCommand(program, ['--version'], { env })
     const [version] = /(?<= v?)\d+\.\d+[^\s~+]*/.exec(said) ?? []
     if (version === undefined) throw new Error(`${program} --version says no version: ${said}`)
     return version
@@ -45,31 +45,31 @@ export function versionsOf({ path }: Runtime): { containerd: string; runc: strin
 }
 
 /** go-bindata, which makes Go source of files, in the same way. */
-export function provideEmbedder(): string {
-  return `${unpacked('go-bindata', EMBEDDER)}/usr/bin/go-bindata`
+export function provideGoBindata(): string {
+  return `${provideUnpackedPackages('go-bindata', EMBEDDER_PACKAGES)}/usr/bin/go-bindata`
 }
 
 /** Debian's static busybox and its licence, in the same way. */
-export function provideShell(): { busybox: string; licence: string } {
-  const root = unpacked('busybox', SHELL)
+export function provideBusybox(): { busybox: string; licence: string } {
+  const root = provideUnpackedPackages('busybox', SHELL_PACKAGES)
   return { busybox: `${root}/bin/busybox`, licence: `${root}/usr/share/doc/busybox-static/copyright` }
 }
 
 /** skopeo in the same way: its path, and where its libraries are. */
 export function provideSkopeo(): { skopeo: string; libraries: string } {
-  const root = unpacked('skopeo', SKOPEO)
+  const root = provideUnpackedPackages('skopeo', SKOPEO_PACKAGES)
   const below = (top: string) => fs.readdirSync(`${root}/${top}`).map((name) => `${root}/${top}/${name}`)
   return { skopeo: `${root}/usr/bin/skopeo`, libraries: [...below('usr/lib'), ...below('lib')].join(':') }
 }
 
-function unpacked(name: string, packages: readonly string[]): string {
+function provideUnpackedPackages(name: string, packages: readonly string[]): string {
   const key = createHash('sha256').update(packages.join()).digest('hex').slice(0, 8)
-  return cached(`${name}-${key}`, (directory) => unpack(packages, directory))
+  return provideCached(`${name}-${key}`, (directory) => unpackPackages(packages, directory))
 }
 
 /** Go, below `directory`. */
-export function unpackCompiler(directory: string): void {
-  unpack(COMPILER, directory)
+export function unpackGoCompiler(directory: string): void {
+  unpackPackages(COMPILER_PACKAGES, directory)
 }
 
 /**
@@ -78,7 +78,7 @@ export function unpackCompiler(directory: string): void {
  * @returns the version of each
  * @throws {Unavailable} where they cannot be had
  */
-export function unpack(
+export function unpackPackages(
   packages: readonly string[],
   directory: string,
   more: readonly string[] = [],
@@ -87,12 +87,12 @@ export function unpack(
   for (const part of ['lists/partial', 'cache/archives/partial']) fs.mkdirSync(`${apt}/${part}`, { recursive: true })
   const options = ['-o', `Dir::State::lists=${apt}/lists`, '-o', `Dir::Cache=${apt}/cache`, ...more]
   const what = `Debian's ${packages.join(', ')}`
-  aptGet(what, [...options, 'update'])
-  aptGet(what, [...options, 'download', ...packages], { cwd: apt })
+  runAptGet(what, [...options, 'update'])
+  runAptGet(what, [...options, 'download', ...packages], { cwd: apt })
   const versions: Record<string, string> = {}
   for (const name of fs.readdirSync(apt).filter((file) => file.endsWith('.deb'))) {
-    run('dpkg-deb', ['-x', `${apt}/${name}`, directory])
-    const said = run('dpkg-deb', ['-f', `${apt}/${name}`, 'Package', 'Version'])
+    runCommand('dpkg-deb', ['-x', `${apt}/${name}`, directory])
+    const said = runCommand('dpkg-deb', ['-f', `${apt}/${name}`, 'Package', 'Version'])
     const [, of = '', version = ''] = /^Package: (.*)\nVersion: (.*)$/m.exec(said) ?? []
     versions[of] = version
   }

@@ -1,12 +1,12 @@
 /** A file below the top of a Debian mirror. Sums are SHA-256, in hexadecimal. */
-export interface Archive {
+export interface PinnedArchive {
   address: string
   sum: string
 }
 
 /** A file in an archive. */
 export interface PinnedFile {
-  archive: Archive
+  archive: PinnedArchive
   path: string
   sum: string
 }
@@ -15,7 +15,7 @@ export interface PinnedFile {
  * What modekeep carries of GCC's libraries: Debian 11's, GCC 10.2 built against glibc 2.31. Nothing in them asks for more than
  * glibc 2.18, while Debian 12's ask for 2.36; Node itself asks for 2.28. Source: Debian's source package gcc-10, 10.2.1-6.
  */
-export const GCC_LIBRARIES = {
+export const GCC_LIBRARY_FILES = {
   x64: {
     'libstdc++.so.6': {
       archive: {
@@ -71,7 +71,7 @@ export const GCC_LIBRARIES = {
 } as const satisfies Record<string, Record<string, PinnedFile>>
 
 /** What a release says of their licence: copyright with GCC's Runtime Library Exception, and the GPL it refers to. */
-export const GCC_LICENCES = {
+export const GCC_LICENCE_FILES = {
   COPYRIGHT: {
     archive: {
       address: 'pool/main/g/gcc-10/gcc-10-base_10.2.1-6_amd64.deb',
@@ -91,7 +91,7 @@ export const GCC_LICENCES = {
 } as const satisfies Record<string, PinnedFile>
 
 /** The shell of the image in a release: Debian 12's. Source: Debian's source package busybox, 1:1.35.0-4+deb12u1. */
-export const BUSYBOX = {
+export const BUSYBOX_FILES = {
   x64: {
     archive: {
       address: 'pool/main/b/busybox/busybox-static_1.35.0-4+deb12u1+b1_amd64.deb',
@@ -110,34 +110,34 @@ export const BUSYBOX = {
   },
 } as const satisfies Record<string, PinnedFile>
 
-export const BUSYBOX_LICENCE: PinnedFile = {
-  archive: BUSYBOX.x64.archive,
+export const BUSYBOX_LICENCE_FILE: PinnedFile = {
+  archive: BUSYBOX_FILES.x64.archive,
   path: 'usr/share/doc/busybox-static/copyright',
   sum: '336d995e819d3a7a3fdbf3f5041c07094f75ee849acb3bb742b7503d45786329',
 }
 
 /** Kubernetes 1.20.2: tests build kubelet from it and compare with its interfaces. Debian's patches of it change kubectl alone. */
-export const KUBERNETES: Archive = {
+export const KUBERNETES_SOURCE_ARCHIVE: PinnedArchive = {
   address: 'pool/main/k/kubernetes/kubernetes_1.20.5+really1.20.2.orig.tar.gz',
   sum: 'b83c0780efb182d928dc63d46488a847f161f04e40a94b96bf5247dd671ecdfc',
 }
 
 /** The interface of kubelet's device manager. */
-export const DEVICE_PLUGIN_PROTO: PinnedFile = {
-  archive: KUBERNETES,
+export const DEVICE_PLUGIN_PROTO_FILE: PinnedFile = {
+  archive: KUBERNETES_SOURCE_ARCHIVE,
   path: 'kubernetes-1.20.2/staging/src/k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1/api.proto',
   sum: '4ea2af5770e971c61270cd5974cb78b75312c09e979b0e5ac1c3785284eaee45',
 }
 
 /** The schemas of all resources. */
-export const OPENAPI: PinnedFile = {
-  archive: KUBERNETES,
+export const OPENAPI_SCHEMA_FILE: PinnedFile = {
+  archive: KUBERNETES_SOURCE_ARCHIVE,
   path: 'kubernetes-1.20.2/api/openapi-spec/swagger.json',
   sum: 'c7354e6ab4034a89873229a9b7c1fa31fa6242b2e5f5a9b67c3be4fc67cb903c',
 }
 
 /** Debian 13's, with kustomize 5.5: that of Debian 12 (kubectl 1.20, kustomize 2.0.3) knows no components. */
-export const KUBECTL = {
+export const KUBECTL_FILES = {
   x64: {
     archive: {
       address: 'pool/main/k/kubernetes/kubectl_1.32.3+ds-2_amd64.deb',

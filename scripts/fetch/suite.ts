@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import * as fs from 'node:fs'
-import { cached } from './cache.ts'
-import { aptGet, debianMirrors } from './mirrors.ts'
-import { unpack } from './packages.ts'
-import { Unavailable } from './unavailable.ts'
+import { provideCached } from './cache.ts'
+import { parseDebianMirrors, runAptGet } from './mirrors.ts'
+import { unpackPackages } from './packages.ts'
+import { UnavailableError } from './unavailable.ts'
 
 /** A runtime that another suite of Debian has. */
 export interface SuiteRuntime {
@@ -14,63 +14,64 @@ export interface SuiteRuntime {
 }
 
 /** The first version that asks plugins. */
-export const OLDEST_RUNTIME: SuiteRuntime = { suite: 'trixie', wanted: '1.7' }
+export const OLDEST_SUITE_RUNTIME: SuiteRuntime = { suite: 'trixie', wanted: '1.7' }
 
 /** Oldest first. */
-export const SUITE_RUNTIMES: readonly SuiteRuntime[] = [OLDEST_RUNTIME, { suite: 'sid', wanted: '2.1' }]
+export const SUITE_RUNTIMES: readonly SuiteRuntime[] = [OLDEST_SUITE_RUNTIME, { suite: 'sid', wanted: '2.1' }]
 
 /** What was unpacked of a suite. */
-export interface SuiteRoot extends SuiteRuntime {
+export interface UnpackedSuite extends SuiteRuntime {
   /** Has `usr`: the programs with the C library that they were linked against, which the machine's own may be too old for. */
   root: string
   containerd: string
   runc: string
 }
 
-const PACKAGES = ['containerd', 'runc', 'containernetworking-plugins', 'libc6', 'libseccomp2']
+const SUITE_PACKAGES = ['containerd', 'runc', 'containernetworking-plugins', 'libc6', 'libseccomp2']
 
 /** Signs all of Debian's suites. */
-const KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg'
+const DEBIAN_KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg'
 
 /**
  * containerd, runc and the network plugins of a suite, from the machine's own mirrors, unpacked into the cache: nothing is
  * installed. apt verifies what it fetches.
- * @throws {Unavailable} where they cannot be fetched, or the suite has moved on to another containerd
+ * @throws {UnavailableError} where they cannot be fetched, or the suite has moved on to another containerd
  */
-export function provideSuite({ suite, wanted }: SuiteRuntime): SuiteRoot {
-  const key = createHash('sha256').update(PACKAGES.join()).digest('hex').slice(0, 8)
-  const root = cached(`containerd-${wanted}-${suite}-${key}`, (directory) => {
-    const versions = unpack(PACKAGES, directory, sourcesOf(suite, `${directory}.sources`))
+export function provideDebianSuite({ suite, wanted }: SuiteRuntime): UnpackedSuite {
+  const key = createHash('sha256').update(SUITE_PACKAGES.join()).digest('hex').slice(0, 8)
+  const root = provideCached(`containerd-${wanted}-${suite}-${key}`, (directory) => {
+    const versions = unpackPackages(SUITE_PACKAGES, directory, createSuiteAptOptions(suite, `${directory}.sources`))
     const { containerd = '', runc = '' } = versions
-    mustBe(suite, wanted, containerd)
+    assertContainerdVersion(suite, wanted, containerd)
     fs.writeFileSync(
       `${directory}/versions.json`,
-      JSON.stringify({ containerd: upstream(containerd), runc: upstream(runc) }),
+      JSON.stringify({ containerd: getUpstreamVersion(containerd), runc: getUpstreamVersion(runc) }),
     )
   })
   return { suite, wanted, root, ...JSON.parse(fs.readFileSync(`${root}/versions.json`, 'utf8')) }
 }
 
-/** @throws {Unavailable} where a suite has moved on to another containerd than what is wanted of it */
-export function mustBe(suite: string, wanted: string, containerd: string): void {
+/** @throws {UnavailableError} where a suite has moved on to another containerd than what is wanted of it */
+export function assertContainerdVersion(suite: string, wanted: string, containerd: string): void {
   if (containerd.startsWith(`${wanted}.`)) return
-  throw new Unavailable(`Debian ${suite} has containerd ${containerd} by now, and ${wanted} is asked for`)
+  throw new UnavailableError(`Debian ${suite} has containerd ${containerd} by now, and ${wanted} is asked for`)
 }
 
 /** A version without what Debian adds. */
-const upstream = (version: string) => version.replace(/[~+-].*$/, '')
+const getUpstreamVersion = (version: string) => version.replace(/[~+-].*$/, '')
 
 /** Options for an apt that knows one suite and no installed package. */
-function sourcesOf(suite: string, directory: string): string[] {
-  if (!fs.existsSync(KEYRING)) throw new Unavailable(`${KEYRING} is missing: apt-get install debian-archive-keyring`)
-  const mirrors = debianMirrors(aptGet(`Debian ${suite}`, ['update', '--print-uris']))
-  if (mirrors.length === 0) throw new Unavailable("apt's sources name no mirror of Debian")
+function createSuiteAptOptions(suite: string, directory: string): string[] {
+  if (!fs.existsSync(DEBIAN_KEYRING))
+    throw new UnavailableError(`${DEBIAN_KEYRING} is missing: apt-get install debian-archive-keyring`)
+  const mirrors = parseDebianMirrors(runAptGet(`Debian ${suite}`, ['update', '--print-uris']))
+  if (mirrors.length === 0) throw new UnavailableError("apt's sources name no mirror of Debian")
   const source = [
     'Types: deb',
     `URIs: ${mirrors.join(' ')}`,
     `Suites: ${suite}`,
     'Components: main',
-    `Signed-By: ${KEYRING}`,
+    `Signed-By: ${DEBIAN_KEYRING}`,
   ]
   fs.mkdirSync(directory)
   fs.writeFileSync(`${directory}/debian.sources`, `${source.join('\n')}\n`)

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
-import { type Entry, tar } from '../archive/tar.ts'
-import { type Architecture, PROCESSOR } from '../build/runtime.ts'
+import { createTarArchive, type TarEntry } from '../archive/tar.ts'
+import { type Architecture, DEBIAN_ARCHITECTURES } from '../build/runtime.ts'
 
-export interface Image {
+export interface ContainerImage {
   /** With its tag. */
   name: string
   command: readonly string[]
@@ -12,36 +12,44 @@ export interface Image {
 }
 
 /** An image bears no time of its own. */
-const EPOCH = 0
+const IMAGE_TIME_SECONDS = 0
 
 /**
  * A docker-archive, as docker, podman, containerd and skopeo read it, of images that differ in name and command only:
  * all have the one layer.
  */
-export function dockerArchive(images: readonly Image[], files: readonly Entry[], arch: Architecture): Buffer {
-  const layer = tar(files, EPOCH)
-  const digest = sha256(layer)
-  const configs = images.map((image) => json(imageConfig(image, arch, digest)))
-  const named = configs.map((bytes) => ({ path: `${sha256(bytes)}.json`, bytes, mode: 0o644 }))
+export function createDockerArchive(
+  images: readonly ContainerImage[],
+  files: readonly TarEntry[],
+  arch: Architecture,
+): Buffer {
+  const layer = createTarArchive(files, IMAGE_TIME_SECONDS)
+  const digest = computeSha256(layer)
+  const configs = images.map((image) => encodeJson(createImageConfig(image, arch, digest)))
+  const named = configs.map((bytes) => ({ path: `${computeSha256(bytes)}.json`, bytes, mode: 0o644 }))
   const manifest = images.map(({ name }, index) => ({
     Config: named[index]?.path,
     RepoTags: [name],
     Layers: ['layer.tar'],
   }))
-  const entries: Entry[] = [
-    { path: 'manifest.json', bytes: json(manifest), mode: 0o644 },
+  const entries: TarEntry[] = [
+    { path: 'manifest.json', bytes: encodeJson(manifest), mode: 0o644 },
     ...new Map(named.map((entry) => [entry.path, entry])).values(),
     { path: 'layer.tar', bytes: layer, mode: 0o644 },
   ]
-  return tar(entries, EPOCH)
+  return createTarArchive(entries, IMAGE_TIME_SECONDS)
 }
 
 /** What a runtime makes a container of. @param layer the SHA-256 of the one layer as it is unpacked */
-export function imageConfig({ command, entrypoint, labels }: Image, arch: Architecture, layer: string): object {
+export function createImageConfig(
+  { command, entrypoint, labels }: ContainerImage,
+  arch: Architecture,
+  layer: string,
+): object {
   return {
-    architecture: PROCESSOR[arch],
+    architecture: DEBIAN_ARCHITECTURES[arch],
     os: 'linux',
-    created: new Date(EPOCH * 1000).toISOString(),
+    created: new Date(IMAGE_TIME_SECONDS * 1000).toISOString(),
     config: {
       ...(entrypoint === undefined ? {} : { Entrypoint: entrypoint }),
       Cmd: command,
@@ -53,5 +61,5 @@ export function imageConfig({ command, entrypoint, labels }: Image, arch: Archit
   }
 }
 
-const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex')
-const json = (value: unknown) => Buffer.from(JSON.stringify(value))
+const computeSha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex')
+const encodeJson = (value: unknown) => Buffer.from(JSON.stringify(value))

@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
-import { type Entry, tar } from '../archive/tar.ts'
-import { type Architecture, PROCESSOR } from '../build/runtime.ts'
-import { type Image, imageConfig } from './archive.ts'
+import { createTarArchive, type TarEntry } from '../archive/tar.ts'
+import { type Architecture, DEBIAN_ARCHITECTURES } from '../build/runtime.ts'
+import { type ContainerImage, createImageConfig } from './archive.ts'
 
 /** An image for one processor. */
-export interface Variant {
+export interface ImageVariant {
   arch: Architecture
-  files: readonly Entry[]
+  files: readonly TarEntry[]
 }
 
 export interface OciArchive {
@@ -17,34 +17,42 @@ export interface OciArchive {
 }
 
 /** An image bears no time of its own. */
-const EPOCH = 0
-const TYPE = 'application/vnd.oci.image'
+const IMAGE_TIME_SECONDS = 0
+const OCI_IMAGE_TYPE_PREFIX = 'application/vnd.oci.image'
 
 /**
  * One image for several processors as an archive with an OCI layout, for containerd, skopeo and podman, and with the
  * manifest.json of docker's own. That one knows no processors, so it has a tag for each.
  */
-export function ociArchive({ name, command, labels }: Image, variants: readonly Variant[]): OciArchive {
+export function createOciArchive(
+  { name, command, labels }: ContainerImage,
+  variants: readonly ImageVariant[],
+): OciArchive {
   const blobs = new Map<string, Buffer>()
   const add = (mediaType: string, bytes: Buffer) => {
     const sum = createHash('sha256').update(bytes).digest('hex')
     blobs.set(`blobs/sha256/${sum}`, bytes)
-    return { mediaType: `${TYPE}.${mediaType}`, digest: `sha256:${sum}`, size: bytes.length }
+    return { mediaType: `${OCI_IMAGE_TYPE_PREFIX}.${mediaType}`, digest: `sha256:${sum}`, size: bytes.length }
   }
   const images = variants.map(({ arch, files }) => {
-    const whole = tar(files, EPOCH)
+    const whole = createTarArchive(files, IMAGE_TIME_SECONDS)
     const diff = createHash('sha256').update(whole).digest('hex')
     const layer = add('layer.v1.tar+gzip', gzipSync(whole, { level: 6 }))
-    const config = add('config.v1+json', json(imageConfig({ name, command, labels }, arch, diff)))
-    const manifest = { schemaVersion: 2, mediaType: `${TYPE}.manifest.v1+json`, config, layers: [layer] }
-    return { arch, config, layer, manifest: add('manifest.v1+json', json(manifest)) }
+    const config = add('config.v1+json', encodeJson(createImageConfig({ name, command, labels }, arch, diff)))
+    const manifest = {
+      schemaVersion: 2,
+      mediaType: `${OCI_IMAGE_TYPE_PREFIX}.manifest.v1+json`,
+      config,
+      layers: [layer],
+    }
+    return { arch, config, layer, manifest: add('manifest.v1+json', encodeJson(manifest)) }
   })
-  const index = json({
+  const index = encodeJson({
     schemaVersion: 2,
-    mediaType: `${TYPE}.index.v1+json`,
+    mediaType: `${OCI_IMAGE_TYPE_PREFIX}.index.v1+json`,
     manifests: images.map(({ arch, manifest }) => ({
       ...manifest,
-      platform: { architecture: PROCESSOR[arch], os: 'linux' },
+      platform: { architecture: DEBIAN_ARCHITECTURES[arch], os: 'linux' },
     })),
     annotations: labels,
   })
@@ -55,19 +63,19 @@ export function ociArchive({ name, command, labels }: Image, variants: readonly 
   }
   const top = { schemaVersion: 2, manifests: [{ ...add('index.v1+json', index), annotations }] }
   const dockers = images.map(({ arch, config, layer }) => ({
-    Config: pathOf(config),
-    RepoTags: [`${name}-${PROCESSOR[arch]}`],
-    Layers: [pathOf(layer)],
+    Config: formatBlobPath(config),
+    RepoTags: [`${name}-${DEBIAN_ARCHITECTURES[arch]}`],
+    Layers: [formatBlobPath(layer)],
   }))
-  const entries: Entry[] = [
-    { path: 'oci-layout', bytes: json({ imageLayoutVersion: '1.0.0' }), mode: 0o644 },
-    { path: 'index.json', bytes: json(top), mode: 0o644 },
-    { path: 'manifest.json', bytes: json(dockers), mode: 0o644 },
+  const entries: TarEntry[] = [
+    { path: 'oci-layout', bytes: encodeJson({ imageLayoutVersion: '1.0.0' }), mode: 0o644 },
+    { path: 'index.json', bytes: encodeJson(top), mode: 0o644 },
+    { path: 'manifest.json', bytes: encodeJson(dockers), mode: 0o644 },
     ...['blobs', 'blobs/sha256'].map((path) => ({ path, directory: true as const, mode: 0o755 })),
     ...[...blobs].map(([path, bytes]) => ({ path, bytes, mode: 0o644 })),
   ]
-  return { archive: tar(entries, EPOCH), index }
+  return { archive: createTarArchive(entries, IMAGE_TIME_SECONDS), index }
 }
 
-const pathOf = ({ digest }: { digest: string }) => `blobs/${digest.replace(':', '/')}`
-const json = (value: unknown) => Buffer.from(JSON.stringify(value))
+const formatBlobPath = ({ digest }: { digest: string }) => `blobs/${digest.replace(':', '/')}`
+const encodeJson = (value: unknown) => Buffer.from(JSON.stringify(value))

@@ -1,20 +1,22 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
-import type { Entry } from '../archive/tar.ts'
-import { PT, readSegments } from '../build/elf.ts'
+import type { TarEntry } from '../archive/tar.ts'
+import { ELF_SEGMENT_TYPES, readElfSegments } from '../build/elf.ts'
 
-const DIRECTORIES = ['bin', 'dev', 'etc', 'proc', 'sys']
+const SHELL_ROOT_DIRECTORIES = ['bin', 'dev', 'etc', 'proc', 'sys']
 
 /**
  * A root directory with a static busybox and its links, and nothing else that could be run.
  * @param wanted its applets that the image needs; without, all that it has
  * @throws {Error} if the busybox is not static, or has no such applet
  */
-export function shellRoot(busybox: string, wanted?: readonly string[]): Entry[] {
+export function createShellRoot(busybox: string, wanted?: readonly string[]): TarEntry[] {
   const bytes = fs.readFileSync(busybox)
-  if (readSegments(bytes).some(({ type }) => type === PT.INTERP))
+  if (readElfSegments(bytes).some(({ type }) => type === ELF_SEGMENT_TYPES.INTERP))
     throw new Error(`${busybox} is not static: the image has no libraries for it`)
-  const applets = isOwn(bytes) ? execFileSync(busybox, ['--list'], { encoding: 'utf8' }).trim().split('\n') : undefined
+  const applets = isOwnProcessorElf(bytes)
+    ? execFileSync(busybox, ['--list'], { encoding: 'utf8' }).trim().split('\n')
+    : undefined
   if (applets === undefined && wanted === undefined)
     throw new Error(`${busybox} is for another processor: name applets`)
   // One that cannot be run has their names, each between two zeros.
@@ -23,7 +25,7 @@ export function shellRoot(busybox: string, wanted?: readonly string[]): Entry[] 
   if (missing.length > 0) throw new Error(`${busybox} has no ${missing.join(', ')}`)
   const links = [...(wanted ?? applets ?? [])].filter((name) => name !== 'busybox').sort()
   return [
-    ...DIRECTORIES.map((path) => ({ path, directory: true as const, mode: 0o755 })),
+    ...SHELL_ROOT_DIRECTORIES.map((path) => ({ path, directory: true as const, mode: 0o755 })),
     { path: 'tmp', directory: true, mode: 0o1777 },
     { path: 'bin/busybox', bytes, mode: 0o755 },
     ...links.map((name) => ({ path: `bin/${name}`, link: 'busybox' })),
@@ -33,5 +35,6 @@ export function shellRoot(busybox: string, wanted?: readonly string[]): Entry[] 
 }
 
 // Where an ELF header names its processor.
-const isOwn = (bytes: Buffer) => bytes.readUInt16LE(MACHINE) === fs.readFileSync(process.execPath).readUInt16LE(MACHINE)
-const MACHINE = 18
+const isOwnProcessorElf = (bytes: Buffer) =>
+  bytes.readUInt16LE(ELF_MACHINE_OFFSET) === fs.readFileSync(process.execPath).readUInt16LE(ELF_MACHINE_OFFSET)
+const ELF_MACHINE_OFFSET = 18

@@ -1,21 +1,21 @@
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import fs from 'fs-extra'
-import { tar } from '../archive/tar.ts'
-import { treeOf } from '../archive/tree.ts'
-import { debianLibraries } from '../build/libraries.ts'
-import { buildProgram, ENTRY } from '../build/program.ts'
-import { type Architecture, nodePackage, PROCESSOR } from '../build/runtime.ts'
-import { bundledPackages } from './bundled.ts'
-import { commonEntries, sumsOf } from './contents.ts'
-import { type Ingredients, sbomOf } from './sbom.ts'
+import { createTarArchive } from '../archive/tar.ts'
+import { createTreeEntries } from '../archive/tree.ts'
+import { provideDebianLibraries } from '../build/libraries.ts'
+import { buildProgram, DRIVER_ENTRY_FILE } from '../build/program.ts'
+import { type Architecture, DEBIAN_ARCHITECTURES, provideNodePackage } from '../build/runtime.ts'
+import { listBundledPackages } from './bundled.ts'
+import { createCommonEntries, formatSha256Sums } from './contents.ts'
+import { createExecutableSbom, type ExecutableIngredients } from './sbom.ts'
 
 export interface ReleaseFile {
   path: string
   bytes: Buffer
 }
 
-export interface Released {
+export interface ReleasedArchive {
   files: ReleaseFile[]
   /** The executable in the archive. */
   program: Buffer
@@ -26,27 +26,34 @@ export interface Released {
  * @param time that all of it bears, in seconds since 1970
  * @throws {Unavailable} where Debian's libraries cannot be fetched
  */
-export async function archiveFor(arch: Architecture, version: string, time: number): Promise<Released> {
-  const node = await nodePackage(arch)
-  const libraries = debianLibraries(arch)
-  const [program, packages] = [await buildProgram(arch, ENTRY, libraries), await bundledPackages(ENTRY)]
-  const sbom = Buffer.from(`${JSON.stringify(sbomOf(await ingredients()), null, 2)}\n`)
+export async function createReleaseArchive(
+  arch: Architecture,
+  version: string,
+  time: number,
+): Promise<ReleasedArchive> {
+  const node = await provideNodePackage(arch)
+  const libraries = provideDebianLibraries(arch)
+  const [program, packages] = [
+    await buildProgram(arch, DRIVER_ENTRY_FILE, libraries),
+    await listBundledPackages(DRIVER_ENTRY_FILE),
+  ]
+  const sbom = Buffer.from(`${JSON.stringify(createExecutableSbom(await ingredients()), null, 2)}\n`)
   const entries = [
     { path: 'modekeep', bytes: program, isProgram: true },
     { path: 'sbom.cdx.json', bytes: sbom },
-    ...(await commonEntries(join(node, 'LICENSE'), packages)),
+    ...(await createCommonEntries(join(node, 'LICENSE'), packages)),
   ]
-  const all = [...entries, { path: 'SHA256SUMS', bytes: Buffer.from(sumsOf(entries)) }]
-  const name = `modekeep-${version}-linux-${PROCESSOR[arch]}`
+  const all = [...entries, { path: 'SHA256SUMS', bytes: Buffer.from(formatSha256Sums(entries)) }]
+  const name = `modekeep-${version}-linux-${DEBIAN_ARCHITECTURES[arch]}`
   return {
     program,
     files: [
-      { path: `${name}.tar.gz`, bytes: gzipSync(tar(treeOf(name, all), time), { level: 6 }) },
+      { path: `${name}.tar.gz`, bytes: gzipSync(createTarArchive(createTreeEntries(name, all), time), { level: 6 }) },
       { path: `${name}.cdx.json`, bytes: sbom },
     ],
   }
 
-  async function ingredients(): Promise<Ingredients> {
+  async function ingredients(): Promise<ExecutableIngredients> {
     const { version: nodeVersion } = await fs.readJson(join(node, 'package.json'))
     // Both processors' packages are of one version: what the building Node says of its parts holds for the other.
     if (nodeVersion !== process.versions.node)

@@ -1,14 +1,14 @@
 import * as fs from 'node:fs'
 import type { Architecture } from '../build/runtime.ts'
-import { debianFile, packageOf } from '../fetch/debian.ts'
-import { BUSYBOX, BUSYBOX_LICENCE } from '../fetch/pinned.ts'
-import { imageFiles, imageOf } from '../image/modekeep.ts'
-import { ociArchive } from '../image/oci.ts'
+import { parseArchivePackage, provideDebianFile } from '../fetch/debian.ts'
+import { BUSYBOX_FILES, BUSYBOX_LICENCE_FILE } from '../fetch/pinned.ts'
+import { createImageEntries, describeModekeepImage } from '../image/modekeep.ts'
+import { createOciArchive } from '../image/oci.ts'
 import type { ReleaseFile } from './archive.ts'
-import { imageSbomOf } from './sbom.ts'
+import { createImageSbom } from './sbom.ts'
 
 /** An executable for a processor. */
-export interface Program {
+export interface ReleasedProgram {
   arch: Architecture
   program: Buffer
 }
@@ -19,15 +19,15 @@ export interface Program {
  * @param time that the bill bears, in seconds since 1970
  * @throws {Unavailable} where Debian's busybox cannot be fetched
  */
-export function imageFor(version: string, programs: readonly Program[], time: number): ReleaseFile[] {
-  const licence = debianFile(BUSYBOX_LICENCE)
+export function createReleaseImage(version: string, programs: readonly ReleasedProgram[], time: number): ReleaseFile[] {
+  const licence = provideDebianFile(BUSYBOX_LICENCE_FILE)
   const variants = programs.map(({ arch, program }) => {
-    const busybox = debianFile(BUSYBOX[arch])
-    const shell = { bytes: fs.readFileSync(busybox), origin: packageOf(BUSYBOX[arch].archive) }
-    return { arch, program, shell, files: imageFiles(program, busybox, licence) }
+    const busybox = provideDebianFile(BUSYBOX_FILES[arch])
+    const shell = { bytes: fs.readFileSync(busybox), origin: parseArchivePackage(BUSYBOX_FILES[arch].archive) }
+    return { arch, program, shell, files: createImageEntries(program, busybox, licence) }
   })
-  const { archive, index } = ociArchive(imageOf(version), variants)
-  const bom = imageSbomOf({ version, time, variants })
+  const { archive, index } = createOciArchive(describeModekeepImage(version), variants)
+  const bom = createImageSbom({ version, time, variants })
   const name = `modekeep-${version}-image`
   return [
     { path: `${name}.tar`, bytes: archive },

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 import type { DebianLibrary } from '../build/libraries.ts'
-import { type Architecture, PROCESSOR } from '../build/runtime.ts'
-import type { Bundled } from './bundled.ts'
+import { type Architecture, DEBIAN_ARCHITECTURES } from '../build/runtime.ts'
+import type { BundledPackage } from './bundled.ts'
 
 /** What an executable is made of. */
-export interface Ingredients {
+export interface ExecutableIngredients {
   version: string
   arch: Architecture
   /** In seconds since 1970. */
@@ -12,27 +12,27 @@ export interface Ingredients {
   program: Buffer
   node: { version: string; bytes: Buffer; parts: Readonly<Record<string, string | undefined>> }
   libraries: readonly DebianLibrary[]
-  packages: readonly Bundled[]
+  packages: readonly BundledPackage[]
 }
 
 /** A CycloneDX 1.6 bill of materials: nothing in it but what it is made from, so that it can be made again. */
-export function sbomOf(ingredients: Ingredients): object {
+export function createExecutableSbom(ingredients: ExecutableIngredients): object {
   const { version, arch, time, program, packages, libraries } = ingredients
   const components = [
-    nodeComponent(ingredients),
-    ...libraries.map(libraryComponent(arch)),
-    ...packages.map(npmComponent),
+    createNodeComponent(ingredients),
+    ...libraries.map(createLibraryComponent(arch)),
+    ...packages.map(createNpmComponent),
   ]
   const self = {
     type: 'application',
     'bom-ref': 'modekeep',
     name: 'modekeep',
     version,
-    description: `Kubernetes FlexVolume driver, one executable for linux/${PROCESSOR[arch]}`,
-    hashes: [sha256(program)],
+    description: `Kubernetes FlexVolume driver, one executable for linux/${DEBIAN_ARCHITECTURES[arch]}`,
+    hashes: [createSha256Hash(program)],
     licenses: [{ license: { id: 'Apache-2.0' } }],
   }
-  return documentOf(self, components, time)
+  return createSbomDocument(self, components, time)
 }
 
 /** What an image is made of, for each processor. */
@@ -40,28 +40,28 @@ export interface ImageIngredients {
   version: string
   /** In seconds since 1970. */
   time: number
-  variants: readonly { arch: Architecture; program: Buffer; shell: Shell }[]
+  variants: readonly { arch: Architecture; program: Buffer; shell: BusyboxShell }[]
 }
 
 /** A static busybox, and the package it is of. */
-export interface Shell {
+export interface BusyboxShell {
   bytes: Buffer
   origin: { name: string; version: string }
 }
 
 /** The same of the image: the executables, which have bills of their own, and a shell for each. */
-export function imageSbomOf({ version, time, variants }: ImageIngredients): object {
+export function createImageSbom({ version, time, variants }: ImageIngredients): object {
   const components = variants.flatMap(({ arch, program, shell }) => [
     {
       type: 'application',
-      'bom-ref': `modekeep-${PROCESSOR[arch]}`,
+      'bom-ref': `modekeep-${DEBIAN_ARCHITECTURES[arch]}`,
       name: 'modekeep',
       version,
-      description: `for linux/${PROCESSOR[arch]}; what it is made of: modekeep-${version}-linux-${PROCESSOR[arch]}.cdx.json`,
-      hashes: [sha256(program)],
+      description: `for linux/${DEBIAN_ARCHITECTURES[arch]}; what it is made of: modekeep-${version}-linux-${DEBIAN_ARCHITECTURES[arch]}.cdx.json`,
+      hashes: [createSha256Hash(program)],
       licenses: [{ license: { id: 'Apache-2.0' } }],
     },
-    shellComponent(arch, shell),
+    createShellComponent(arch, shell),
   ])
   const self = {
     type: 'container',
@@ -71,16 +71,16 @@ export function imageSbomOf({ version, time, variants }: ImageIngredients): obje
     description: 'The image that driver/kubernetes runs',
     licenses: [{ expression: 'Apache-2.0 AND GPL-2.0-only' }],
   }
-  return documentOf(self, components, time)
+  return createSbomDocument(self, components, time)
 }
 
-interface Component {
+interface SbomComponent {
   type: string
   'bom-ref': string
   [key: string]: unknown
 }
 
-function documentOf(self: Component, components: readonly Component[], time: number): object {
+function createSbomDocument(self: SbomComponent, components: readonly SbomComponent[], time: number): object {
   const bom = {
     $schema: 'http://cyclonedx.org/schema/bom-1.6.schema.json',
     bomFormat: 'CycloneDX',
@@ -99,33 +99,33 @@ function documentOf(self: Component, components: readonly Component[], time: num
     compositions: [{ aggregate: 'complete', dependencies: [self['bom-ref']] }],
   }
   const { $schema, bomFormat, specVersion, ...rest } = bom
-  return { $schema, bomFormat, specVersion, serialNumber: serialOf(bom), ...rest }
+  return { $schema, bomFormat, specVersion, serialNumber: computeSbomSerial(bom), ...rest }
 }
 
 /** A UUID of version 8 (RFC 9562): of the content, since it is to be the same for the same content. */
-function serialOf(bom: object): string {
+function computeSbomSerial(bom: object): string {
   const bytes = createHash('sha256').update(JSON.stringify(bom)).digest().subarray(0, 16)
   bytes.writeUInt8(((bytes[6] ?? 0) & 0x0f) | 0x80, 6)
   bytes.writeUInt8(((bytes[8] ?? 0) & 0x3f) | 0x80, 8)
   return `urn:uuid:${bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')}`
 }
 
-function sha256(bytes: Buffer) {
+function createSha256Hash(bytes: Buffer) {
   return { alg: 'SHA-256', content: createHash('sha256').update(bytes).digest('hex') }
 }
 
 /** Parts of Node's own: a hole in one of them is a hole here. Numbers of interfaces and of data are no parts; what was not built in has no version. */
-const NO_PARTS = new Set(['node', 'modules', 'napi', 'cldr', 'tz', 'unicode'])
+const IGNORED_NODE_VERSIONS = new Set(['node', 'modules', 'napi', 'cldr', 'tz', 'unicode'])
 
-function nodeComponent({ node }: Ingredients) {
-  const parts = Object.entries(node.parts).filter(([name, version]) => !NO_PARTS.has(name) && version)
+function createNodeComponent({ node }: ExecutableIngredients) {
+  const parts = Object.entries(node.parts).filter(([name, version]) => !IGNORED_NODE_VERSIONS.has(name) && version)
   return {
     type: 'platform',
     'bom-ref': `pkg:generic/node@${node.version}`,
     name: 'node',
     version: node.version,
     description: 'Node.js, without its debugging sections; its licence and those of its parts: licenses/node.txt',
-    hashes: [sha256(node.bytes)],
+    hashes: [createSha256Hash(node.bytes)],
     licenses: [{ license: { id: 'MIT' } }],
     cpe: `cpe:2.3:a:nodejs:node.js:${node.version}:*:*:*:*:*:*:*`,
     purl: `pkg:generic/node@${node.version}`,
@@ -138,34 +138,34 @@ function nodeComponent({ node }: Ingredients) {
   }
 }
 
-const libraryComponent = (arch: Architecture) => (library: DebianLibrary) => {
+const createLibraryComponent = (arch: Architecture) => (library: DebianLibrary) => {
   const { name, version } = library.origin
-  const purl = `pkg:deb/debian/${encodeURIComponent(name)}@${version}?arch=${PROCESSOR[arch]}&distro=debian-11`
+  const purl = `pkg:deb/debian/${encodeURIComponent(name)}@${version}?arch=${DEBIAN_ARCHITECTURES[arch]}&distro=debian-11`
   return {
     type: 'library',
     'bom-ref': purl,
     name: library.soname,
     version,
-    hashes: [sha256(library.bytes)],
+    hashes: [createSha256Hash(library.bytes)],
     licenses: [{ expression: 'GPL-3.0-or-later WITH GCC-exception-3.1' }],
     purl,
   }
 }
 
-function shellComponent(arch: Architecture, { bytes, origin: { name, version } }: Shell) {
-  const purl = `pkg:deb/debian/${encodeURIComponent(name)}@${version}?arch=${PROCESSOR[arch]}&distro=debian-12`
+function createShellComponent(arch: Architecture, { bytes, origin: { name, version } }: BusyboxShell) {
+  const purl = `pkg:deb/debian/${encodeURIComponent(name)}@${version}?arch=${DEBIAN_ARCHITECTURES[arch]}&distro=debian-12`
   return {
     type: 'application',
     'bom-ref': purl,
     name: 'busybox',
     version,
-    hashes: [sha256(bytes)],
+    hashes: [createSha256Hash(bytes)],
     licenses: [{ license: { id: 'GPL-2.0-only' } }],
     purl,
   }
 }
 
-function npmComponent({ name, version, license, integrity }: Bundled) {
+function createNpmComponent({ name, version, license, integrity }: BundledPackage) {
   const [, group, base = name] = /^(@[^/]+)\/(.*)$/.exec(name) ?? []
   const purl = `pkg:npm/${group ? `${encodeURIComponent(group)}/` : ''}${base}@${version}`
   const hash = /^sha512-(.*)$/.exec(integrity ?? '')?.[1]

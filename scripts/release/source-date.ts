@@ -4,7 +4,7 @@ import { execa } from 'execa'
  * The time that a release bears, in seconds since 1970: SOURCE_DATE_EPOCH, as reproducible-builds.org has it, else that of the
  * last commit. Never the time of the build.
  */
-export async function sourceDate(directory: string, given: string | undefined): Promise<number> {
+export async function readSourceDate(directory: string, given: string | undefined): Promise<number> {
   if (given !== undefined) {
     if (/^\d{1,10}$/.test(given)) return Number(given)
     throw new Error(`SOURCE_DATE_EPOCH is "${given}": write seconds since 1970`)

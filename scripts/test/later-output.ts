@@ -1,5 +1,5 @@
 /** Lines that wait until another part's output, which may redraw the terminal, has ended. */
-export class LaterOutput {
+export class DelayedOutput {
   #waiting: string[] | undefined = []
 
   print(line: string): void {

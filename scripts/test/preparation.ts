@@ -4,7 +4,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
  * Has a script fetch and build what a later part of the run needs, while an earlier one runs. What it says, and whether it
  * fails, is told when it is waited for: the part that needs it tries again, and says what is wrong.
  */
-export class Preparation {
+export class BackgroundPreparation {
   readonly #child: ChildProcess
   readonly #ended: Promise<void>
   #said = ''

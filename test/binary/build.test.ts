@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import fs from 'fs-extra'
 import { describe, expect, it } from 'vitest'
 import { prepareApplication } from '../../scripts/build/application.ts'
-import { PT, readSegments } from '../../scripts/build/elf.ts'
-import { debianLibraries, LIBRARIES } from '../../scripts/build/libraries.ts'
-import { newestGlibc, versionNeeds } from '../../scripts/build/needed.ts'
+import { ELF_SEGMENT_TYPES, readElfSegments } from '../../scripts/build/elf.ts'
+import { CARRIED_LIBRARIES, provideDebianLibraries } from '../../scripts/build/libraries.ts'
+import { findNewestGlibcVersion, readVersionNeeds } from '../../scripts/build/needed.ts'
 import { buildProgram } from '../../scripts/build/program.ts'
 import { ARCHITECTURES, type Architecture } from '../../scripts/build/runtime.ts'
 import { skipIfUnavailable } from '../helpers/unavailable.ts'
@@ -14,27 +14,27 @@ import { skipIfUnavailable } from '../helpers/unavailable.ts'
 const OLDEST_GLIBC = '2.28'
 
 const node = createRequire(import.meta.url).resolve(`node-linux-${process.arch}/bin/node`)
-const carried = skipIfUnavailable(debianLibraries)
+const carried = skipIfUnavailable(provideDebianLibraries)
 const isAtMost = (version: string) =>
   /^\d/.test(version) && version.localeCompare(OLDEST_GLIBC, 'en', { numeric: true }) <= 0
 
 describe('the host libraries that the executable needs', () => {
-  const files = ARCHITECTURES.flatMap((arch) => LIBRARIES.map((soname) => [arch, soname] as const))
+  const files = ARCHITECTURES.flatMap((arch) => CARRIED_LIBRARIES.map((soname) => [arch, soname] as const))
 
   it.each(files)(`%s: %s needs no glibc newer than ${OLDEST_GLIBC}`, (arch, soname) => {
     const library = carried(arch).find((one) => one.soname === soname)
-    expect(isAtMost(newestGlibc([library?.bytes ?? Buffer.alloc(0)]))).toBe(true)
+    expect(isAtMost(findNewestGlibcVersion([library?.bytes ?? Buffer.alloc(0)]))).toBe(true)
   })
 
   it('Node needs no glibc newer than the oldest supported one', async () => {
-    expect(isAtMost(newestGlibc([await fs.readFile(node)]))).toBe(true)
+    expect(isAtMost(findNewestGlibcVersion([await fs.readFile(node)]))).toBe(true)
   })
 
   it('Node needs only glibc from the host, as the executable carries its other libraries', async () => {
     const elf = await fs.readFile(node)
-    const asked = versionNeeds(elf, readSegments(elf)).map((need) => need.soname)
+    const asked = readVersionNeeds(elf, readElfSegments(elf)).map((need) => need.soname)
     const glibc = /^(ld-linux-[a-z0-9-]+\.so\.\d|lib(c|dl|m|pthread|rt)\.so\.\d)$/
-    expect(asked.filter((soname) => !glibc.test(soname)).sort()).toEqual([...LIBRARIES].sort())
+    expect(asked.filter((soname) => !glibc.test(soname)).sort()).toEqual([...CARRIED_LIBRARIES].sort())
   })
 })
 
@@ -67,8 +67,8 @@ describe('the build of the executable', () => {
       const arch = process.arch as Architecture
       const first = await buildProgram(arch, entry)
       expect(first.equals(await buildProgram(arch, entry))).toBe(true)
-      const loads = readSegments(first).filter((segment) => segment.type === PT.LOAD)
-      expect(readSegments(first).some((segment) => segment.type === PT.INTERP)).toBe(false)
+      const loads = readElfSegments(first).filter((segment) => segment.type === ELF_SEGMENT_TYPES.LOAD)
+      expect(readElfSegments(first).some((segment) => segment.type === ELF_SEGMENT_TYPES.INTERP)).toBe(false)
       expect(loads.map((load) => load.address)).toEqual(loads.map((load) => load.address).toSorted((a, b) => a - b))
     } finally {
       await fs.remove(workDirectory)

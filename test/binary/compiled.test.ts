@@ -3,20 +3,20 @@ import { join } from 'node:path'
 import { execa } from 'execa'
 import fs from 'fs-extra'
 import { describe, expect, it } from 'vitest'
-import { compileKernel, kernelFile } from '../../scripts/build/compile-kernel.ts'
-import { compileLoader, loaderFile } from '../../scripts/build/compile-loader.ts'
-import { compilerFor, compilerMajor } from '../../scripts/build/compilers.ts'
+import { compileKernelAddon, resolveKernelAddonFile } from '../../scripts/build/compile-kernel.ts'
+import { compileLoader, resolveLoaderFile } from '../../scripts/build/compile-loader.ts'
+import { getCompiler, readCompilerMajorVersion } from '../../scripts/build/compilers.ts'
 
 const RECORD = join(import.meta.dirname, '../../driver/compiled-with.json')
 const recorded: Record<string, { gcc: string }> = await fs.readJson(RECORD)
 
 describe.each([
-  ['loader', compileLoader, loaderFile],
-  ['kernel', compileKernel, kernelFile],
+  ['loader', compileLoader, resolveLoaderFile],
+  ['kernel', compileKernelAddon, resolveKernelAddonFile],
 ])('the committed %s', (part, compile, fileOf) => {
   for (const [arch, { gcc }] of Object.entries(recorded)) {
     it(`for ${arch} is what gcc ${gcc} makes of driver/${part}`, async ({ skip }) => {
-      const major = await compilerMajor(arch)
+      const major = await readCompilerMajorVersion(arch)
       if (major !== gcc)
         skip(`found ${major ? `gcc ${major}` : 'no gcc'} for ${arch}: install gcc ${gcc} to compare the bytes`)
 
@@ -36,7 +36,8 @@ const DRIVER = join(import.meta.dirname, '../../driver')
 
 describe('the system call numbers', () => {
   it.for(Object.keys(recorded))("for %s equal those in the system's headers", async (arch, { skip }) => {
-    if ((await compilerMajor(arch)) === undefined) skip(`found no gcc for ${arch}: install it to compare them`)
+    if ((await readCompilerMajorVersion(arch)) === undefined)
+      skip(`found no gcc for ${arch}: install it to compare them`)
     const sources = [`loader/${arch}.h`, `kernel/${arch}.h`, 'kernel/calls.h'].map((name) =>
       fs.readFileSync(join(DRIVER, name), 'utf8'),
     )
@@ -45,6 +46,6 @@ describe('the system call numbers', () => {
     // Debian 12's headers are older than the newest calls.
     const lines = numbers.map(([, name, number]) => `#ifdef ${name}\n_Static_assert(${name} == ${number}, "");\n#endif`)
     const input = ['#include <sys/syscall.h>', ...lines].join('\n')
-    await execa(compilerFor(arch).gcc, ['-fsyntax-only', '-x', 'c', '-'], { input })
+    await execa(getCompiler(arch).gcc, ['-fsyntax-only', '-x', 'c', '-'], { input })
   })
 })

@@ -4,7 +4,7 @@ import { resolve } from 'node:path'
 import { Script } from 'node:vm'
 import { build, type Metafile } from 'esbuild'
 import { describe, expect, it } from 'vitest'
-import { bundle, prepareApplication } from '../../scripts/build/application.ts'
+import { bundleScript, prepareApplication } from '../../scripts/build/application.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
 const ENTRY = 'driver/main.ts'
@@ -86,7 +86,7 @@ describe("kubelet's mount call", () => {
 it("kubelet's calls do not read the scripts of commands and helper programs", async () => {
   const work = fs.mkdtempSync(`${tmpdir()}/modekeep-lazy-`)
   try {
-    const files = await bundle(resolve(ROOT, ENTRY), `${work}/modekeep.cjs`)
+    const files = await bundleScript(resolve(ROOT, ENTRY), `${work}/modekeep.cjs`)
     expect(files).toContain(resolve(ROOT, MOUNT))
     expect(files.filter((path) => /src\/(cli|heal|csi|nri)|node_modules\/(execa|@grpc)/.test(path))).toEqual([])
     const text = fs.readFileSync(`${work}/modekeep.cjs`, 'utf8')

@@ -2,11 +2,11 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { PT, readSegments } from '../../scripts/build/elf.ts'
-import { debianLibraries, LIBRARIES } from '../../scripts/build/libraries.ts'
-import { newestGlibc, versionNeeds } from '../../scripts/build/needed.ts'
-import { buildProgram, ENTRY } from '../../scripts/build/program.ts'
-import { type Architecture, nodePackage } from '../../scripts/build/runtime.ts'
+import { ELF_SEGMENT_TYPES, readElfSegments } from '../../scripts/build/elf.ts'
+import { CARRIED_LIBRARIES, provideDebianLibraries } from '../../scripts/build/libraries.ts'
+import { findNewestGlibcVersion, readVersionNeeds } from '../../scripts/build/needed.ts'
+import { buildProgram, DRIVER_ENTRY_FILE } from '../../scripts/build/program.ts'
+import { type Architecture, provideNodePackage } from '../../scripts/build/runtime.ts'
 import { sized } from '../helpers/size.ts'
 import { explainUnavailable } from '../helpers/unavailable.ts'
 import { EmulatedRoot, lacking } from './emulator.ts'
@@ -17,11 +17,11 @@ const arch: Architecture = process.arch === 'x64' ? 'arm64' : 'x64'
 const MACHINE = { x64: 62, arm64: 183 } as const
 const OLDEST_GLIBC = '2.28'
 
-const unavailable = explainUnavailable(() => debianLibraries(arch))
+const unavailable = explainUnavailable(() => provideDebianLibraries(arch))
 
 let program: Buffer
 beforeAll(async () => {
-  if (!unavailable) program = await buildProgram(arch, ENTRY)
+  if (!unavailable) program = await buildProgram(arch, DRIVER_ENTRY_FILE)
 }, 300_000)
 
 const machineOf = (elf: Buffer) => elf.readUInt16LE(18)
@@ -29,13 +29,13 @@ const machineOf = (elf: Buffer) => elf.readUInt16LE(18)
 describe.skipIf(unavailable)(`the executable for ${arch}, built here${unavailable && ` (${unavailable})`}`, () => {
   it('has that processor in every part: Node, loader, libraries', async () => {
     expect(machineOf(program)).toBe(MACHINE[arch])
-    for (const { soname, bytes } of debianLibraries(arch)) {
+    for (const { soname, bytes } of provideDebianLibraries(arch)) {
       expect(machineOf(bytes), soname).toBe(MACHINE[arch])
       expect(program.includes(bytes), soname).toBe(true)
     }
-    const node = fs.readFileSync(join(await nodePackage(arch), 'bin/node'))
+    const node = fs.readFileSync(join(await provideNodePackage(arch), 'bin/node'))
     expect(machineOf(node)).toBe(MACHINE[arch])
-    const text = readSegments(node).filter(({ type, flags }) => type === PT.LOAD && flags === 5)
+    const text = readElfSegments(node).filter(({ type, flags }) => type === ELF_SEGMENT_TYPES.LOAD && flags === 5)
     expect(text).toHaveLength(1)
     for (const { offset, fileSize } of text) {
       expect(program.subarray(offset, offset + fileSize).equals(node.subarray(offset, offset + fileSize))).toBe(true)
@@ -45,13 +45,14 @@ describe.skipIf(unavailable)(`the executable for ${arch}, built here${unavailabl
   it('starts at the loader, which the kernel starts without an interpreter', () => {
     const loader = fs.readFileSync(join(import.meta.dirname, `../../driver/loader/${arch}.bin`))
     const entry = Number(program.readBigUInt64LE(24))
-    const segments = readSegments(program)
+    const segments = readElfSegments(program)
     const home = segments.find(
-      ({ type, address, fileSize }) => type === PT.LOAD && entry >= address && entry < address + fileSize,
+      ({ type, address, fileSize }) =>
+        type === ELF_SEGMENT_TYPES.LOAD && entry >= address && entry < address + fileSize,
     )
     const at = entry - (home?.address ?? 0) + (home?.offset ?? 0)
     expect(program.subarray(at, at + loader.length).equals(loader)).toBe(true)
-    expect(segments.some(({ type }) => type === PT.INTERP)).toBe(false)
+    expect(segments.some(({ type }) => type === ELF_SEGMENT_TYPES.INTERP)).toBe(false)
   })
 
   it('carries the application without the code cache of this processor', () => {
@@ -67,13 +68,13 @@ describe.skipIf(unavailable)(`the executable for ${arch}, built here${unavailabl
   })
 
   it(`needs only glibc up to ${OLDEST_GLIBC} and the libraries that it carries`, async () => {
-    const node = fs.readFileSync(join(await nodePackage(arch), 'bin/node'))
-    const needs = versionNeeds(node, readSegments(node))
+    const node = fs.readFileSync(join(await provideNodePackage(arch), 'bin/node'))
+    const needs = readVersionNeeds(node, readElfSegments(node))
     const others = needs
       .map(({ soname }) => soname)
       .filter((name) => !/^(ld-linux-[a-z0-9-]+|lib(c|dl|m|pthread|rt))\.so\.\d$/.test(name))
-    expect(others.sort()).toEqual([...LIBRARIES].sort())
-    expect(newestGlibc([node])).toBe(OLDEST_GLIBC)
+    expect(others.sort()).toEqual([...CARRIED_LIBRARIES].sort())
+    expect(findNewestGlibcVersion([node])).toBe(OLDEST_GLIBC)
   })
 })
 

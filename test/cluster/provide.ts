@@ -1,7 +1,7 @@
-import { kubernetesProgram, ownProgram } from '../../scripts/fetch/kubernetes.ts'
-import { provideControlPlane, provideRuntime } from '../../scripts/fetch/packages.ts'
-import { OLDEST_RUNTIME, provideSuite } from '../../scripts/fetch/suite.ts'
-import { Unavailable } from '../../scripts/fetch/unavailable.ts'
+import { createVersionedProgram, provideKubernetesProgram } from '../../scripts/fetch/kubernetes.ts'
+import { provideContainerRuntime, provideControlPlane } from '../../scripts/fetch/packages.ts'
+import { OLDEST_SUITE_RUNTIME, provideDebianSuite } from '../../scripts/fetch/suite.ts'
+import { UnavailableError } from '../../scripts/fetch/unavailable.ts'
 import { Clock } from '../kubelet/report/clock.ts'
 import { provideKubectl } from '../kubernetes/render.ts'
 import { given } from './given.ts'
@@ -18,7 +18,7 @@ export function provide(directory: string, clock: Clock, say: (text: string) => 
   clock.measure('kubectl that knows components', provideKubectl)
   if (directory !== '') return given(directory, { runtime, over, etcd, plugins })
   const built = PROGRAMS.map((name) => {
-    const path = clock.measure(name, () => kubernetesProgram(ownProgram(name), say))
+    const path = clock.measure(name, () => provideKubernetesProgram(createVersionedProgram(name), say))
     return [name, path] as const
   })
   return { runtime, over, etcd, plugins, kubernetes: Object.fromEntries(built) as Programs['kubernetes'] }
@@ -26,12 +26,12 @@ export function provide(directory: string, clock: Clock, say: (text: string) => 
 
 /** The oldest containerd that asks plugins; without it that of the machine's own suite, which has no such cases. */
 function provideNri(clock: Clock, say: (text: string) => void): Pick<Programs, 'runtime' | 'over'> {
-  const own = clock.measure('containerd and runc', provideRuntime)
+  const own = clock.measure('containerd and runc', provideContainerRuntime)
   try {
-    const { root } = clock.measure('containerd that asks plugins', () => provideSuite(OLDEST_RUNTIME))
+    const { root } = clock.measure('containerd that asks plugins', () => provideDebianSuite(OLDEST_SUITE_RUNTIME))
     return { runtime: { ...own, path: '/usr/sbin:/usr/bin' }, over: root }
   } catch (error) {
-    if (!(error instanceof Unavailable)) throw error
+    if (!(error instanceof UnavailableError)) throw error
     say(`containerd is of the machine's own suite: ${error.message}`)
     return { runtime: own, over: undefined }
   }

@@ -1,5 +1,5 @@
 import * as fs from 'node:fs'
-import { versionsOf } from '../../scripts/fetch/packages.ts'
+import { readRuntimeVersions } from '../../scripts/fetch/packages.ts'
 import { writeResults } from '../helpers/results.ts'
 import { listFailures, printTally } from '../helpers/tally.ts'
 import { ANYWHERE } from '../kubelet/cases/index.ts'
@@ -58,7 +58,7 @@ async function runCases({ options, programs }: World, cluster: Cluster, clock: C
   const passed = results.length - failed
   const tally = { passed, failed, skipped: lacking.length + unasked, failures }
   if (options.results) {
-    const versions = { kubernetes: cluster.version.replace(/^v/, ''), ...versionsOf(programs.runtime) }
+    const versions = { kubernetes: cluster.version.replace(/^v/, ''), ...readRuntimeVersions(programs.runtime) }
     writeResults(options.results, 'test:cluster', tally, versions)
   }
   printTally(tally)

@@ -1,9 +1,9 @@
 import * as fs from 'node:fs'
 import { join, resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { FLAG_TEXTS, KIND_TEXTS, MOUNT_OPTION_TEXTS } from '../../scripts/docs/kind-descriptions.ts'
-import { FS_TYPES, rulesOf } from '../../scripts/docs/options-kinds.ts'
-import { optionsPage } from '../../scripts/docs/options-page.ts'
+import { MOUNT_FLAG_TEXTS, MOUNT_OPTION_TEXTS, VOLUME_KIND_TEXTS } from '../../scripts/docs/kind-descriptions.ts'
+import { DOCUMENTED_FS_TYPES, listOptionExamples } from '../../scripts/docs/options-kinds.ts'
+import { createOptionsPage } from '../../scripts/docs/options-page.ts'
 import { CONFIG_TEXTS, KUBELET_TEXTS, OPTION_TEXTS } from '../../scripts/docs/request-descriptions.ts'
 import { CONFIG_KEY_SCHEMAS, parseConfig } from '../../src/config/config.ts'
 import { DEFAULT_CONFIG } from '../../src/config/defaults.ts'
@@ -15,19 +15,19 @@ const ROOT = resolve(import.meta.dirname, '../..')
 
 describe('docs/options.md', () => {
   it('equals the output of "npm run docs"', () => {
-    expect(fs.readFileSync(`${ROOT}/docs/options.md`, 'utf8')).toBe(optionsPage())
+    expect(fs.readFileSync(`${ROOT}/docs/options.md`, 'utf8')).toBe(createOptionsPage())
   })
 
   it('describes every existing key, and no other', () => {
     expect({ ...OPTION_TEXTS, ...KUBELET_TEXTS }).toHaveProperty('ownership')
     expect(Object.keys({ ...OPTION_TEXTS, ...KUBELET_TEXTS }).sort()).toEqual(Object.keys(optionsSchema.shape).sort())
     expect(Object.keys(CONFIG_TEXTS).sort()).toEqual(Object.keys(CONFIG_KEY_SCHEMAS).sort())
-    expect(Object.keys(FLAG_TEXTS).sort()).toEqual([...MOUNT_OPTIONS_BY_NAME.keys()].sort())
-    expect(Object.keys(KIND_TEXTS).sort()).toEqual([...FS_TYPES].sort())
+    expect(Object.keys(MOUNT_FLAG_TEXTS).sort()).toEqual([...MOUNT_OPTIONS_BY_NAME.keys()].sort())
+    expect(Object.keys(VOLUME_KIND_TEXTS).sort()).toEqual([...DOCUMENTED_FS_TYPES].sort())
   })
 
-  it.each(FS_TYPES)('describes every mount option of %s, and no other', (fsType) => {
-    const names = rulesOf(fsType).map(({ name }) => name)
+  it.each(DOCUMENTED_FS_TYPES)('describes every mount option of %s, and no other', (fsType) => {
+    const names = listOptionExamples(fsType).map(({ name }) => name)
     expect(Object.keys(MOUNT_OPTION_TEXTS[fsType] ?? {}).sort()).toEqual(names.sort())
   })
 

@@ -1,20 +1,20 @@
 import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { PICTURE, sessionPicture } from '../../scripts/docs/picture.ts'
-import { terminalPicture } from '../../scripts/docs/terminal.ts'
+import { createSessionPicture, SESSION_PICTURE_FILE } from '../../scripts/docs/picture.ts'
+import { createTerminalPicture } from '../../scripts/docs/terminal.ts'
 import { addSkipReason, cannotMountWith } from '../helpers/needs.ts'
 
 const cannot = cannotMountWith()
 
 describe.skipIf(cannot !== '')(addSkipReason("the README's picture", cannot), () => {
   it('the README\'s picture equals the current output of the session, as "sudo npm run docs" draws it', () => {
-    expect(fs.readFileSync(PICTURE, 'utf8')).toBe(sessionPicture())
+    expect(fs.readFileSync(SESSION_PICTURE_FILE, 'utf8')).toBe(createSessionPicture())
   })
 })
 
 describe('the terminal picture', () => {
   it('shows commands, coloured text, and characters that XML escapes', () => {
-    const picture = terminalPicture(
+    const picture = createTerminalPicture(
       'two < three',
       '# ls <a>\r\n\u001b[1mbold\u001b[22m plain \u001b[31mred\u001b[0m &\r\n',
       40,
@@ -29,6 +29,6 @@ describe('the terminal picture', () => {
     ['a cursor movement', '\u001b[2K'],
     ['a text style that modekeep does not use', '\u001b[5mblinks'],
   ])('refuses %s', (_, text) => {
-    expect(() => terminalPicture('', text, 40)).toThrow()
+    expect(() => createTerminalPicture('', text, 40)).toThrow()
   })
 })

@@ -2,7 +2,12 @@ import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { type Results, readResults, triedTable, withTable } from '../../scripts/docs/results.ts'
+import {
+  createTestResultsTable,
+  insertResultsTable,
+  readTestResults,
+  type TestResults,
+} from '../../scripts/docs/results.ts'
 import { writeResults } from '../helpers/results.ts'
 import { ROOT } from './pages.ts'
 
@@ -16,19 +21,19 @@ function directory(): string {
 
 describe("the README's table of tested environments", () => {
   it('equals the output of "npm run docs" from docs/results', () => {
-    expect(readResults()).not.toEqual([])
-    expect(README).toBe(withTable(README, triedTable(readResults())))
+    expect(readTestResults()).not.toEqual([])
+    expect(README).toBe(insertResultsTable(README, createTestResultsTable(readTestResults())))
   })
 
   it('has a row for each run with its failures, and nothing else', () => {
     const kernel = '6.1.0-13-amd64'
-    const run: Results = {
+    const run: TestResults = {
       suite: 'test:kubelet',
       date: '2026-01-02',
       kernel,
       cases: { passed: 3, failed: 1, notRun: 2 },
     }
-    const text = triedTable([
+    const text = createTestResultsTable([
       { ...run, kubernetes: '1.36.1', containerd: '2.1.0' },
       { ...run, suite: 'test', fileSystems: ['ext4'], distribution: 'Debian 12', processor: 'x86_64' },
     ])
@@ -43,7 +48,7 @@ describe("the README's table of tested environments", () => {
 
   it('names each runtime that ran all cases', () => {
     const cases = { passed: 4, failed: 0, notRun: 0 }
-    const text = triedTable([
+    const text = createTestResultsTable([
       { suite: 'test:nri', date: '2026-01-02', kernel: '6.1.0', containerd: ['1.7.24', '2.1.9'], cases },
     ])
     expect(text).toContain('containerd 1.7.24 and 2.1.9')
@@ -52,7 +57,7 @@ describe("the README's table of tested environments", () => {
   it('reads the files that a run writes', () => {
     const place = directory()
     writeResults(join(place, 'a.json'), 'test', { passed: 1, failed: 0, skipped: 2 }, { fileSystems: ['ext4', 'xfs'] })
-    expect(readResults(place)).toMatchObject([
+    expect(readTestResults(place)).toMatchObject([
       { suite: 'test', fileSystems: ['ext4', 'xfs'], cases: { passed: 1, failed: 0, notRun: 2 } },
     ])
     expect(fs.readFileSync(join(place, 'a.json'), 'utf8')).toContain('"fileSystems": ["ext4", "xfs"],\n')
@@ -64,6 +69,6 @@ describe("the README's table of tested environments", () => {
   ])('is refused if a file has no %s', (key, cases, date) => {
     const place = directory()
     fs.writeFileSync(join(place, 'b.json'), JSON.stringify({ suite: 'test', date, kernel: '6', cases }))
-    expect(() => readResults(place)).toThrow(`docs/results/b.json: ${key}: `)
+    expect(() => readTestResults(place)).toThrow(`docs/results/b.json: ${key}: `)
   })
 })

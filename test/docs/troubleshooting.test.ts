@@ -1,7 +1,7 @@
 import * as fs from 'node:fs'
 import { resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { troubleshootingPage } from '../../scripts/docs/troubleshooting-page.ts'
+import { createTroubleshootingPage } from '../../scripts/docs/troubleshooting-page.ts'
 import { FAULT_ENTRIES, FAULT_ENTRY_SECTIONS } from '../../src/errors/entries/index.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
@@ -17,7 +17,7 @@ const SOURCES = ['src', 'driver'].flatMap((directory) =>
 const countWords = (text: string) => text.split(/\s+/).length
 
 it('docs/troubleshooting.md equals the output of "npm run docs"', () => {
-  expect(fs.readFileSync(`${ROOT}/docs/troubleshooting.md`, 'utf8')).toBe(troubleshootingPage())
+  expect(fs.readFileSync(`${ROOT}/docs/troubleshooting.md`, 'utf8')).toBe(createTroubleshootingPage())
 })
 
 describe('the entries of docs/troubleshooting.md', () => {

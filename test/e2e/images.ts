@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
-import type { Entry } from '../../scripts/archive/tar.ts'
+import type { TarEntry } from '../../scripts/archive/tar.ts'
 import type { Architecture } from '../../scripts/build/runtime.ts'
-import { dockerArchive, type Image } from '../../scripts/image/archive.ts'
-import { shellRoot } from '../../scripts/image/shell.ts'
+import { type ContainerImage, createDockerArchive } from '../../scripts/image/archive.ts'
+import { createShellRoot } from '../../scripts/image/shell.ts'
 import type { Cluster } from '../cluster/plane/cluster.ts'
 import { importImages } from '../kubelet/node/containerd.ts'
 import type { World } from './world.ts'
@@ -23,8 +23,8 @@ const SLEEP = ['/bin/sleep', '1000000']
 /** Gives the node what the suite's pods run, under the names of a registry that is not in reach. */
 export function giveImages({ suite, place }: World, { atLeast, busybox }: Cluster): void {
   const all = atLeast('1.22') ? listed(suite['e2e.test']) : OF_1_20
-  const root = shellRoot(busybox)
-  const agnhost: Entry = { path: 'agnhost', bytes: fs.readFileSync(suite.agnhost), mode: 0o755 }
+  const root = createShellRoot(busybox)
+  const agnhost: TarEntry = { path: 'agnhost', bytes: fs.readFileSync(suite.agnhost), mode: 0o755 }
   const plain = all
     .filter((name) => /\/(busybox|pause|debian-iptables|distroless-iptables|glibc-dns-testing|nginx):/.test(name))
     .map((name) => ({ name, command: SLEEP }))
@@ -35,8 +35,8 @@ export function giveImages({ suite, place }: World, { atLeast, busybox }: Cluste
   give(`${place}/tools.tar`, tools, [...root, agnhost])
 }
 
-function give(archive: string, images: readonly Image[], files: readonly Entry[]): void {
-  fs.writeFileSync(archive, dockerArchive(images, files, process.arch as Architecture))
+function give(archive: string, images: readonly ContainerImage[], files: readonly TarEntry[]): void {
+  fs.writeFileSync(archive, createDockerArchive(images, files, process.arch as Architecture))
   importImages(archive)
   fs.rmSync(archive)
 }

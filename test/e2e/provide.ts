@@ -1,5 +1,5 @@
 import * as fs from 'node:fs'
-import { provideSuite, type Suite } from '../../scripts/fetch/kubernetes-e2e.ts'
+import { type E2eTestSuite, provideE2eSuite } from '../../scripts/fetch/kubernetes-e2e.ts'
 import type { Programs } from '../cluster/programs.ts'
 import { provide as providePrograms } from '../cluster/provide.ts'
 import { Clock } from '../kubelet/report/clock.ts'
@@ -13,10 +13,10 @@ export function provide(
   directory: string,
   clock: Clock,
   say: (text: string) => void,
-): { programs: Programs; suite: Suite } {
+): { programs: Programs; suite: E2eTestSuite } {
   const programs = providePrograms(directory, clock, say)
-  if (directory === '') return { programs, suite: clock.measure('e2e.test and agnhost', () => provideSuite(say)) }
-  const suite: Suite = { 'e2e.test': `${directory}/e2e.test`, agnhost: `${directory}/agnhost` }
+  if (directory === '') return { programs, suite: clock.measure('e2e.test and agnhost', () => provideE2eSuite(say)) }
+  const suite: E2eTestSuite = { 'e2e.test': `${directory}/e2e.test`, agnhost: `${directory}/agnhost` }
   for (const path of Object.values(suite)) if (!fs.existsSync(path)) throw new Error(`--kubernetes: no ${path}`)
   return { programs, suite }
 }

@@ -1,5 +1,5 @@
 import * as fs from 'node:fs'
-import { versionsOf } from '../../scripts/fetch/packages.ts'
+import { readRuntimeVersions } from '../../scripts/fetch/packages.ts'
 import { type Cluster, startCluster } from '../cluster/plane/cluster.ts'
 import { applyRelease } from '../cluster/plane/release.ts'
 import { writeResults } from '../helpers/results.ts'
@@ -70,7 +70,7 @@ function report(
   const failures = failed.map(({ name, failure = '' }) => formatFailure(`test:e2e: ${name}`, failure))
   const tally = { passed, failed: failed.length, skipped: skipped.length, failures }
   if (options.results) {
-    const versions = { kubernetes: version.replace(/^v/, ''), ...versionsOf(programs.runtime) }
+    const versions = { kubernetes: version.replace(/^v/, ''), ...readRuntimeVersions(programs.runtime) }
     writeResults(
       options.results,
       'test:e2e',

@@ -4,9 +4,9 @@ import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join, resolve } from 'node:path'
 import { afterAll, beforeAll, expect, it, onTestFinished, vi } from 'vitest'
-import { CACHE } from '../../scripts/fetch/cache.ts'
-import { debianFile } from '../../scripts/fetch/debian.ts'
-import { GCC_LICENCES } from '../../scripts/fetch/pinned.ts'
+import { CACHE_DIRECTORY } from '../../scripts/fetch/cache.ts'
+import { provideDebianFile } from '../../scripts/fetch/debian.ts'
+import { GCC_LICENCE_FILES } from '../../scripts/fetch/pinned.ts'
 import { skipIfUnavailable } from '../helpers/unavailable.ts'
 
 /** A cache of this file's own, with the archive that the user's cache has already. */
@@ -17,21 +17,22 @@ const { users, own } = vi.hoisted(() => {
   return { users: XDG_CACHE_HOME, own }
 })
 // Another test of the process may have loaded the module before: CACHE would be the user's, and be written to and removed.
-if (dirname(CACHE) !== own) throw new Error('this file needs a process of its own: run it without --no-isolate')
+if (dirname(CACHE_DIRECTORY) !== own)
+  throw new Error('this file needs a process of its own: run it without --no-isolate')
 beforeAll(() => {
-  const archive = basename(GCC_LICENCES.COPYRIGHT.archive.address)
+  const archive = basename(GCC_LICENCE_FILES.COPYRIGHT.archive.address)
   const known = join(users, 'modekeep', archive)
-  fs.mkdirSync(CACHE, { recursive: true })
-  if (fs.existsSync(known)) fs.copyFileSync(known, join(CACHE, archive))
+  fs.mkdirSync(CACHE_DIRECTORY, { recursive: true })
+  if (fs.existsSync(known)) fs.copyFileSync(known, join(CACHE_DIRECTORY, archive))
 })
 afterAll(() => fs.rmSync(own, { recursive: true, force: true }))
 
 const ROOT = resolve(import.meta.dirname, '../..')
-const file = skipIfUnavailable(debianFile)
+const file = skipIfUnavailable(provideDebianFile)
 const sum = (path: string) => createHash('sha256').update(fs.readFileSync(path)).digest('hex')
 
 it('a Debian file has the pinned sum, and is downloaded again if the cached copy differs', () => {
-  const { COPYRIGHT } = GCC_LICENCES
+  const { COPYRIGHT } = GCC_LICENCE_FILES
   const path = file(COPYRIGHT)
   expect(sum(path)).toBe(COPYRIGHT.sum)
   fs.writeFileSync(path, 'changed')
@@ -40,9 +41,9 @@ it('a Debian file has the pinned sum, and is downloaded again if the cached copy
 })
 
 it('a file with another sum than the pinned one is refused and not cached', () => {
-  const wrong = { ...GCC_LICENCES.COPYRIGHT, path: 'usr/share/doc/gcc-10-base/TODO.Debian' }
+  const wrong = { ...GCC_LICENCE_FILES.COPYRIGHT, path: 'usr/share/doc/gcc-10-base/TODO.Debian' }
   expect(() => file(wrong)).toThrow(`but scripts/fetch/pinned.ts has ${wrong.sum}`)
-  expect(fs.existsSync(join(CACHE, 'gcc-10-base_10.2.1-6_amd64/TODO.Debian'))).toBe(false)
+  expect(fs.existsSync(join(CACHE_DIRECTORY, 'gcc-10-base_10.2.1-6_amd64/TODO.Debian'))).toBe(false)
 })
 
 it("a build without apt and cache carries the machine's own libraries, and prints the glibc that they need", () => {

@@ -2,7 +2,7 @@ import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
-import { debianMirrors } from '../../scripts/fetch/mirrors.ts'
+import { parseDebianMirrors } from '../../scripts/fetch/mirrors.ts'
 
 const line = (top: string, suite: string) =>
   `'${top}/dists/${suite}/InRelease' list 0 \n'${top}/dists/${suite}/main/binary-amd64/Packages.xz' list 0 `
@@ -16,7 +16,7 @@ it('each Debian mirror is used once; security archives, other sources and discs 
     line('cdrom://Debian', 'bookworm'),
     line('file:/srv/debian', 'bookworm'),
   ]
-  expect(debianMirrors(printed.join('\n'))).toEqual(['http://mirror.example/debian', 'file:/srv/debian'])
+  expect(parseDebianMirrors(printed.join('\n'))).toEqual(['http://mirror.example/debian', 'file:/srv/debian'])
 })
 
 it('the mirrors in a mirror list file are used, as in cloud images', () => {
@@ -25,5 +25,5 @@ it('the mirrors in a mirror list file are used, as in cloud images', () => {
   const list = '# near\nhttps://near.example/debian/\tpriority:1\n\nhttps://far.example/debian\n'
   fs.writeFileSync(join(directory, 'debian.list'), list)
   const printed = line(`mirror+file:${directory}/debian.list`, 'trixie')
-  expect(debianMirrors(printed)).toEqual(['https://near.example/debian', 'https://far.example/debian'])
+  expect(parseDebianMirrors(printed)).toEqual(['https://near.example/debian', 'https://far.example/debian'])
 })

@@ -1,5 +1,5 @@
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
-import { isSized } from '../../scripts/test/selection.ts'
+import { isSizedTestFile } from '../../scripts/test/selection.ts'
 
 /**
  * Files that take more than half a minute in a short run or a minute in a long one, in the order in which they begin.
@@ -38,7 +38,7 @@ export class LongFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files)
     // Last, they would run while all other CPUs have nothing to do.
-    const isLong = ({ moduleId }: TestSpecification) => LONG.test(moduleId) || isSized(moduleId)
+    const isLong = ({ moduleId }: TestSpecification) => LONG.test(moduleId) || isSizedTestFile(moduleId)
     const rank = (file: TestSpecification) => {
       const place = SLOWEST.findIndex((path) => file.moduleId.endsWith(`/${path}`))
       if (place !== -1) return place

@@ -1,6 +1,6 @@
 import * as fs from 'node:fs'
 import { TestRunner } from 'vitest'
-import { packageOf } from '../../scripts/test/packages.ts'
+import { findPackageOfProgram } from '../../scripts/test/packages.ts'
 
 /** Where Debian has programs, also for who is not root. */
 const PLACES = [...(process.env.PATH ?? '').split(':'), '/usr/sbin', '/sbin']
@@ -13,7 +13,7 @@ export function isInstalled(program: string): boolean {
 export function explainMissing(...programs: string[]): string {
   const missing = programs.filter((program) => !isInstalled(program))
   if (missing.length === 0) return ''
-  const packages = [...new Set(missing.map(packageOf))]
+  const packages = [...new Set(missing.map(findPackageOfProgram))]
   return `needs ${missing.join(', ')}: apt-get install ${packages.join(' ')}`
 }
 

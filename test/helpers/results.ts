@@ -1,14 +1,19 @@
 import * as fs from 'node:fs'
 import { machine, release } from 'node:os'
 import { dirname } from 'node:path'
-import type { TriedSuite } from '../../scripts/docs/results.ts'
+import type { TestSuiteName } from '../../scripts/docs/results.ts'
 import type { Counts } from './tally.ts'
 
 /** Names the file in which a run leaves what it was made with and how it ended, for the table in the README. */
 export const RESULTS_FILE = 'MODEKEEP_TEST_RESULTS'
 
 /** @param more versions of what the run had beside this kernel */
-export function writeResults(file: string, suite: TriedSuite, { passed, failed, skipped }: Counts, more: object): void {
+export function writeResults(
+  file: string,
+  suite: TestSuiteName,
+  { passed, failed, skipped }: Counts,
+  more: object,
+): void {
   const date = new Date().toISOString().slice(0, 10)
   const on = { kernel: release(), distribution: distribution(), processor: machine() }
   const result = { suite, date, ...more, ...on, cases: { passed, failed, notRun: skipped } }

@@ -1,5 +1,5 @@
 import { TestRunner } from 'vitest'
-import { Unavailable } from '../../scripts/fetch/unavailable.ts'
+import { UnavailableError } from '../../scripts/fetch/unavailable.ts'
 
 const WAY_OUT = 'run the test with network on a machine whose apt has Debian among its sources'
 
@@ -11,7 +11,7 @@ export function skipIfUnavailable<Args extends unknown[], Result>(
     try {
       return get(...args)
     } catch (error) {
-      if (error instanceof Unavailable) TestRunner.getCurrentTest()?.context.skip(`${error.message}: ${WAY_OUT}`)
+      if (error instanceof UnavailableError) TestRunner.getCurrentTest()?.context.skip(`${error.message}: ${WAY_OUT}`)
       throw error
     }
   }
@@ -23,7 +23,7 @@ export function explainUnavailable(get: () => unknown): string {
     get()
     return ''
   } catch (error) {
-    if (error instanceof Unavailable) return `skipped: ${error.message}: ${WAY_OUT}`
+    if (error instanceof UnavailableError) return `skipped: ${error.message}: ${WAY_OUT}`
     throw error
   }
 }

@@ -1,5 +1,5 @@
-import { kubernetesProgram, ownProgram } from '../../scripts/fetch/kubernetes.ts'
-import { provideRuntime, type Runtime } from '../../scripts/fetch/packages.ts'
+import { createVersionedProgram, provideKubernetesProgram } from '../../scripts/fetch/kubernetes.ts'
+import { type ContainerRuntime, provideContainerRuntime } from '../../scripts/fetch/packages.ts'
 import { provideKubectl } from '../kubernetes/render.ts'
 import { Clock } from './report/clock.ts'
 
@@ -8,10 +8,10 @@ import { Clock } from './report/clock.ts'
  * @returns the paths of a kubelet and of the container runtime's programs
  * @throws {Error} with the last words of what failed
  */
-export function provide(clock: Clock, say: (text: string) => void): { kubelet: string; runtime: Runtime } {
-  const runtime = clock.measure('containerd and runc', provideRuntime)
+export function provide(clock: Clock, say: (text: string) => void): { kubelet: string; runtime: ContainerRuntime } {
+  const runtime = clock.measure('containerd and runc', provideContainerRuntime)
   clock.measure('kubectl', provideKubectl)
-  const kubelet = clock.measure('kubelet', () => kubernetesProgram(ownProgram('kubelet'), say))
+  const kubelet = clock.measure('kubelet', () => provideKubernetesProgram(createVersionedProgram('kubelet'), say))
   return { kubelet, runtime }
 }
 

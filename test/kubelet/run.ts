@@ -1,7 +1,7 @@
 import * as fs from 'node:fs'
 import { dirname } from 'node:path'
 import { KUBERNETES_VERSION } from '../../scripts/fetch/kubernetes.ts'
-import { versionsOf } from '../../scripts/fetch/packages.ts'
+import { readRuntimeVersions } from '../../scripts/fetch/packages.ts'
 import { writeResults } from '../helpers/results.ts'
 import { listFailures, printTally } from '../helpers/tally.ts'
 import { CASES } from './cases/index.ts'
@@ -48,7 +48,10 @@ async function runCases({ options, runtime }: World, node: StandaloneNode, clock
   const passed = inOrder.length - failed
   if (options.results) {
     const tally = { passed, failed, skipped: CASES.length - chosen.length, failures }
-    writeResults(options.results, 'test:kubelet', tally, { kubernetes: KUBERNETES_VERSION, ...versionsOf(runtime) })
+    writeResults(options.results, 'test:kubelet', tally, {
+      kubernetes: KUBERNETES_VERSION,
+      ...readRuntimeVersions(runtime),
+    })
   }
   printTally({ passed, failed, skipped, failures })
   return failed > 0

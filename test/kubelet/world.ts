@@ -1,4 +1,4 @@
-import type { Runtime } from '../../scripts/fetch/packages.ts'
+import type { ContainerRuntime } from '../../scripts/fetch/packages.ts'
 import type { Hierarchy } from './confine/cgroups.ts'
 import type { Options } from './options.ts'
 
@@ -9,6 +9,6 @@ export interface World {
   cgroups: Hierarchy[]
   /** The kubelet's executable. */
   kubelet: string
-  runtime: Runtime
+  runtime: ContainerRuntime
   options: Options
 }

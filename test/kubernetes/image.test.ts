@@ -5,11 +5,11 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import about from '../../package.json' with { type: 'json' }
-import type { Entry } from '../../scripts/archive/tar.ts'
-import { provideShell } from '../../scripts/fetch/packages.ts'
-import { dockerArchive } from '../../scripts/image/archive.ts'
-import { modekeepImage } from '../../scripts/image/modekeep.ts'
-import { shellRoot } from '../../scripts/image/shell.ts'
+import type { TarEntry } from '../../scripts/archive/tar.ts'
+import { provideBusybox } from '../../scripts/fetch/packages.ts'
+import { createDockerArchive } from '../../scripts/image/archive.ts'
+import { createModekeepImage } from '../../scripts/image/modekeep.ts'
+import { createShellRoot } from '../../scripts/image/shell.ts'
 import { requireProgram } from '../helpers/needs.ts'
 
 const place = fs.mkdtempSync(join(tmpdir(), 'modekeep-image-'))
@@ -53,12 +53,12 @@ function unpacked(archive: Buffer): string {
   return directory
 }
 
-const ENTRIES: Entry[] = [{ path: 'file', bytes: Buffer.from('text'), mode: 0o755 }]
+const ENTRIES: TarEntry[] = [{ path: 'file', bytes: Buffer.from('text'), mode: 0o755 }]
 
 describe('a docker-archive', () => {
   it('names its images, and addresses each by its content', () => {
     const images = ['a:1', 'b:1'].map((name) => ({ name, command: ['/bin/sh'], labels: { name } }))
-    const directory = unpacked(dockerArchive(images, ENTRIES, 'x64'))
+    const directory = unpacked(createDockerArchive(images, ENTRIES, 'x64'))
     const manifest = JSON.parse(fs.readFileSync(`${directory}/manifest.json`, 'utf8'))
     expect(manifest.map((one: { RepoTags: string[] }) => one.RepoTags)).toEqual([['a:1'], ['b:1']])
     for (const { Config, Layers } of manifest) {
@@ -76,7 +76,7 @@ describe("the driver's container image", () => {
     const binary = join(place, 'binary')
     fs.writeFileSync(binary, 'the driver')
     const parts = { binary, busybox: shell(), licence: '' }
-    const archive = modekeepImage(parts)
+    const archive = createModekeepImage(parts)
     const directory = unpacked(archive)
     const [manifest] = JSON.parse(fs.readFileSync(`${directory}/manifest.json`, 'utf8'))
     expect(manifest.RepoTags).toEqual([`modekeep:${about.version}`])
@@ -103,15 +103,15 @@ describe("the driver's container image", () => {
     expect(
       fs.readdirSync(root).filter((name) => fs.statSync(`${root}/${name}`, { throwIfNoEntry: false })?.isFile()),
     ).toEqual(['LICENSE', 'modekeep'])
-    expect(modekeepImage(parts).equals(archive)).toBe(true)
+    expect(createModekeepImage(parts).equals(archive)).toBe(true)
   })
 
   it.skipIf(cannotContain !== '')(
     `installs and uninstalls with the node's C library, as the containers do${cannotContain}`,
     { timeout: 300_000 },
     () => {
-      const { busybox } = provideShell()
-      const archive = unpacked(modekeepImage({ binary: BINARY, busybox, licence: '' }))
+      const { busybox } = provideBusybox()
+      const archive = unpacked(createModekeepImage({ binary: BINARY, busybox, licence: '' }))
       const root = unpacked(fs.readFileSync(`${archive}/layer.tar`))
       const contained = (verb: string, ...args: string[]) => {
         const command = ['/modekeep', verb, `--plugin-dir=${PLUGINS}`, ...args]
@@ -134,7 +134,7 @@ describe("the driver's container image", () => {
   )
 
   it('is not built with a shell that needs libraries', () => {
-    expect(() => shellRoot(process.execPath)).toThrow('is not static')
+    expect(() => createShellRoot(process.execPath)).toThrow('is not static')
   })
 })
 

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { afterAll, describe, expect, it } from 'vitest'
-import { provideRuntime, provideSkopeo } from '../../scripts/fetch/packages.ts'
-import { ociArchive } from '../../scripts/image/oci.ts'
+import { provideContainerRuntime, provideSkopeo } from '../../scripts/fetch/packages.ts'
+import { createOciArchive } from '../../scripts/image/oci.ts'
 import { explainUnavailable } from '../helpers/unavailable.ts'
 
 const place = fs.mkdtempSync(join(tmpdir(), 'modekeep-oci-'))
@@ -17,7 +17,7 @@ const variants = (['x64', 'arm64'] as const).map((arch) => ({
   arch,
   files: [{ path: 'file', bytes: Buffer.from(`for ${arch}`), mode: 0o755 }],
 }))
-const { archive, index } = ociArchive(IMAGE, variants)
+const { archive, index } = createOciArchive(IMAGE, variants)
 const digest = `sha256:${sha256(index)}`
 const file = join(place, 'image.tar')
 fs.writeFileSync(file, archive)
@@ -69,19 +69,19 @@ describe('an image for both processors', () => {
   })
 
   it('has the same bytes in every build', () => {
-    const again = ociArchive(IMAGE, variants)
+    const again = createOciArchive(IMAGE, variants)
     expect([again.archive.equals(archive), again.index.equals(index)]).toEqual([true, true])
   })
 })
 
 const noRuntime =
-  process.getuid?.() === 0 ? explainUnavailable(provideRuntime) : 'skipped: needs root; run "sudo npm test"'
+  process.getuid?.() === 0 ? explainUnavailable(provideContainerRuntime) : 'skipped: needs root; run "sudo npm test"'
 
 describe.skipIf(noRuntime)(`containerd${noRuntime && ` (${noRuntime})`}`, () => {
   it('imports the image under the name that kubelet uses, and by its digest if requested', {
     timeout: 120_000,
   }, () => {
-    const { path } = provideRuntime()
+    const { path } = provideContainerRuntime()
     const own = fs.mkdtempSync(join(place, 'containerd-'))
     const alone = ['--mount', '--propagation', 'private', '--pid', '--fork', '--kill-child', '--mount-proc']
     const script = join(import.meta.dirname, 'oci.sh')

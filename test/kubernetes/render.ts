@@ -1,8 +1,8 @@
 import { parseAllDocuments } from 'yaml'
 import type { Architecture } from '../../scripts/build/runtime.ts'
-import { run } from '../../scripts/fetch/command.ts'
-import { debianFile } from '../../scripts/fetch/debian.ts'
-import { KUBECTL } from '../../scripts/fetch/pinned.ts'
+import { runCommand } from '../../scripts/fetch/command.ts'
+import { provideDebianFile } from '../../scripts/fetch/debian.ts'
+import { KUBECTL_FILES } from '../../scripts/fetch/pinned.ts'
 
 /** A resource as it would be sent to the cluster. */
 // biome-ignore lint/suspicious/noExplicitAny: manifests of every kind, which the schemas check.
@@ -12,7 +12,7 @@ let kubectl: string | undefined
 
 /** The path of Debian's kubectl. @throws {Unavailable} where it is neither cached nor to be fetched */
 export function provideKubectl(): string {
-  kubectl ??= debianFile(KUBECTL[process.arch as Architecture])
+  kubectl ??= provideDebianFile(KUBECTL_FILES[process.arch as Architecture])
   return kubectl
 }
 
@@ -21,7 +21,7 @@ export function provideKubectl(): string {
  * @throws {Error} with its last words
  */
 export function render(directory: string): Resource[] {
-  return parseAllDocuments(run(provideKubectl(), ['kustomize', directory])).map((document) => document.toJS())
+  return parseAllDocuments(runCommand(provideKubectl(), ['kustomize', directory])).map((document) => document.toJS())
 }
 
 /** The one resource of a kind. @throws {Error} if there are none or several */

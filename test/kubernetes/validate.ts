@@ -1,6 +1,6 @@
 import * as fs from 'node:fs'
-import { debianFile } from '../../scripts/fetch/debian.ts'
-import { OPENAPI } from '../../scripts/fetch/pinned.ts'
+import { provideDebianFile } from '../../scripts/fetch/debian.ts'
+import { OPENAPI_SCHEMA_FILE } from '../../scripts/fetch/pinned.ts'
 import { skipIfUnavailable } from '../helpers/unavailable.ts'
 
 interface Schema {
@@ -18,7 +18,10 @@ let known: Record<string, Schema> | undefined
 
 /** Those of Kubernetes 1.20. */
 const definitions = skipIfUnavailable(() => {
-  known ??= JSON.parse(fs.readFileSync(debianFile(OPENAPI), 'utf8')).definitions as Record<string, Schema>
+  known ??= JSON.parse(fs.readFileSync(provideDebianFile(OPENAPI_SCHEMA_FILE), 'utf8')).definitions as Record<
+    string,
+    Schema
+  >
   return known
 })
 

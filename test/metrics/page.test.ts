@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
-import { withMetricsTable } from '../../scripts/docs/metrics-table.ts'
+import { insertMetricsTable } from '../../scripts/docs/metrics-table.ts'
 import { METRIC_FAMILIES, type MetricFamily } from '../../src/metrics/samples.ts'
 
 const read = (path: string) => readFileSync(resolve(import.meta.dirname, '../..', path), 'utf8')
@@ -51,7 +51,7 @@ function selectorFaults(name: string, label: string, value: string): string[] {
 
 describe('docs/metrics.md', () => {
   it('the table of metrics in docs/metrics.md equals the output of "npm run docs"', () => {
-    expect(page).toBe(withMetricsTable(page))
+    expect(page).toBe(insertMetricsTable(page))
   })
 
   it('docs/metrics.md lists exactly the exported metrics, with type and labels', () => {

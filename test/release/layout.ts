@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { join } from 'node:path'
-import { type Architecture, PROCESSOR } from '../../scripts/build/runtime.ts'
+import { type Architecture, DEBIAN_ARCHITECTURES } from '../../scripts/build/runtime.ts'
 import { unpack } from './made.ts'
 
 /** Unpacks an archive with an image's OCI layout into a new directory. */
@@ -19,7 +19,7 @@ export function layoutOf(archive: string, directory: string) {
     /** The root directory of the image for a processor. */
     root(arch: Architecture): string {
       const of = manifests.find(
-        (one: { platform: { architecture: string } }) => one.platform.architecture === PROCESSOR[arch],
+        (one: { platform: { architecture: string } }) => one.platform.architecture === DEBIAN_ARCHITECTURES[arch],
       )
       const [layer] = parsed(pathOf(of.digest)).layers
       unpack(join(directory, pathOf(layer.digest)), join(directory, arch))

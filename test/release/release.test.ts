@@ -3,11 +3,11 @@ import { createHash } from 'node:crypto'
 import * as fs from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { debianLibraries } from '../../scripts/build/libraries.ts'
-import { ARCHITECTURES, type Architecture, PROCESSOR } from '../../scripts/build/runtime.ts'
-import { debianFile } from '../../scripts/fetch/debian.ts'
-import { BUSYBOX, GCC_LIBRARIES, GCC_LICENCES } from '../../scripts/fetch/pinned.ts'
-import { KEY } from '../../scripts/release/signature.ts'
+import { provideDebianLibraries } from '../../scripts/build/libraries.ts'
+import { ARCHITECTURES, type Architecture, DEBIAN_ARCHITECTURES } from '../../scripts/build/runtime.ts'
+import { provideDebianFile } from '../../scripts/fetch/debian.ts'
+import { BUSYBOX_FILES, GCC_LIBRARY_FILES, GCC_LICENCE_FILES } from '../../scripts/fetch/pinned.ts'
+import { SIGNING_KEY_VARIABLE } from '../../scripts/release/signature.ts'
 import { linksOf } from '../docs/pages.ts'
 import { sized } from '../helpers/size.ts'
 import { explainUnavailable } from '../helpers/unavailable.ts'
@@ -24,9 +24,9 @@ const read = (...path: string[]) => fs.readFileSync(join(...path))
 const sum = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
 
 const unavailable = explainUnavailable(() => {
-  for (const arch of made) debianLibraries(arch)
-  for (const licence of Object.values(GCC_LICENCES)) debianFile(licence)
-  for (const arch of made) debianFile(BUSYBOX[arch])
+  for (const arch of made) provideDebianLibraries(arch)
+  for (const licence of Object.values(GCC_LICENCE_FILES)) provideDebianFile(licence)
+  for (const arch of made) provideDebianFile(BUSYBOX_FILES[arch])
 })
 
 let first: Made
@@ -40,10 +40,10 @@ beforeAll(() => {
   second = makeRelease(
     'another/much longer/path',
     '077',
-    { TZ: 'Pacific/Auckland', LANG: 'de_DE.UTF-8', USER: 'x', [KEY]: signer.key },
+    { TZ: 'Pacific/Auckland', LANG: 'de_DE.UTF-8', USER: 'x', [SIGNING_KEY_VARIABLE]: signer.key },
     made,
   )
-  const name = `modekeep-${JSON.parse(String(read(ROOT, 'package.json'))).version}-linux-${PROCESSOR[own]}`
+  const name = `modekeep-${JSON.parse(String(read(ROOT, 'package.json'))).version}-linux-${DEBIAN_ARCHITECTURES[own]}`
   unpack(join(first.output, `${name}.tar.gz`), dirname(first.output))
   unpacked = join(dirname(first.output), name)
 }, 600_000)
@@ -234,11 +234,15 @@ describe.skipIf(unavailable)(`the bill of materials${unavailable && ` (${unavail
       expect(parts.get(part)).toBe(process.versions[part])
     for (const library of ['libstdc++.so.6', 'libgcc_s.so.1', 'libatomic.so.1'] as const) {
       const { version, hashes, purl } = componentOf(library)
-      const { archive, sum: pinned } = GCC_LIBRARIES[own][library]
+      const { archive, sum: pinned } = GCC_LIBRARY_FILES[own][library]
       expect(hashes[0].content).toBe(pinned)
-      expect(read(unpacked, 'modekeep').includes(fs.readFileSync(debianFile(GCC_LIBRARIES[own][library])))).toBe(true)
+      expect(
+        read(unpacked, 'modekeep').includes(fs.readFileSync(provideDebianFile(GCC_LIBRARY_FILES[own][library]))),
+      ).toBe(true)
       const [, debian = ''] = /^pkg:deb\/debian\/([^@]+)@/.exec(purl) ?? []
-      expect(basename(archive.address)).toBe(`${decodeURIComponent(debian)}_${version}_${PROCESSOR[own]}.deb`)
+      expect(basename(archive.address)).toBe(
+        `${decodeURIComponent(debian)}_${version}_${DEBIAN_ARCHITECTURES[own]}.deb`,
+      )
     }
   })
 

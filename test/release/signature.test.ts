@@ -3,7 +3,7 @@ import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { KEY, NAMESPACE, signatureOf } from '../../scripts/release/signature.ts'
+import { createSignature, SIGNATURE_NAMESPACE, SIGNING_KEY_VARIABLE } from '../../scripts/release/signature.ts'
 import { newSigner } from './signer.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
@@ -25,10 +25,10 @@ function fileWith(bytes: Uint8Array): string {
 describe('the signature of a release', () => {
   it('is verified by the commands of docs/release.md, and not for other sums or keys', async () => {
     const one = signer()
-    const file = fileWith(await signatureOf(Buffer.from(SUMS), one.key))
+    const file = fileWith(await createSignature(Buffer.from(SUMS), one.key))
     expect(one.verify(file, SUMS)).toMatchObject({
       status: 0,
-      stdout: expect.stringContaining(`Good "${NAMESPACE}" signature for modekeep`),
+      stdout: expect.stringContaining(`Good "${SIGNATURE_NAMESPACE}" signature for modekeep`),
     })
     expect(one.verify(file, SUMS.replace('a', 'b')).status).not.toBe(0)
     expect(signer().verify(file, SUMS).status).not.toBe(0)
@@ -36,7 +36,10 @@ describe('the signature of a release', () => {
 
   it('has the same bytes for every signing', async () => {
     const { key } = signer()
-    const [first, second] = [await signatureOf(Buffer.from(SUMS), key), await signatureOf(Buffer.from(SUMS), key)]
+    const [first, second] = [
+      await createSignature(Buffer.from(SUMS), key),
+      await createSignature(Buffer.from(SUMS), key),
+    ]
     expect(first.equals(second)).toBe(true)
     expect(String(first)).toMatch(/^-----BEGIN SSH SIGNATURE-----\n/)
   })
@@ -55,7 +58,7 @@ describe('the signature of a release', () => {
     onTestFinished(() => fs.rmSync(output, { recursive: true }))
     const { status, stderr } = spawnSync(process.execPath, [join(ROOT, 'scripts/release.ts'), '--output', output], {
       encoding: 'utf8',
-      env: { PATH: process.env.PATH, HOME: process.env.HOME, SOURCE_DATE_EPOCH: '1', [KEY]: key() },
+      env: { PATH: process.env.PATH, HOME: process.env.HOME, SOURCE_DATE_EPOCH: '1', [SIGNING_KEY_VARIABLE]: key() },
       timeout: 20_000,
     })
     expect([status, stderr]).toEqual([

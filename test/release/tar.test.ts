@@ -3,14 +3,14 @@ import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
-import { type Entry, tar } from '../../scripts/archive/tar.ts'
-import { treeOf } from '../../scripts/archive/tree.ts'
-import { sourceDate } from '../../scripts/release/source-date.ts'
+import { createTarArchive, type TarEntry } from '../../scripts/archive/tar.ts'
+import { createTreeEntries } from '../../scripts/archive/tree.ts'
+import { readSourceDate } from '../../scripts/release/source-date.ts'
 
 const LONG = `${'d'.repeat(80)}/${'e'.repeat(60)}/${'f'.repeat(90)}`
 const TIME = 1_700_000_000
 
-const ENTRIES: Entry[] = [
+const ENTRIES: TarEntry[] = [
   { path: 'd', directory: true, mode: 0o1777 },
   { path: 'd/file', bytes: Buffer.from('text'), mode: 0o755 },
   { path: 'd/link', link: 'file' },
@@ -20,7 +20,7 @@ const ENTRIES: Entry[] = [
 ]
 
 it("the machine's tar lists an archive with the given names, bytes, modes, owners and times", () => {
-  const input = tar(ENTRIES, TIME)
+  const input = createTarArchive(ENTRIES, TIME)
   const listed = execFileSync('tar', ['-tvf', '-', '--numeric-owner', '--utc', '--full-time'], { input })
   expect(
     listed
@@ -55,13 +55,13 @@ it.each([
   ['a directory', { path: 'd'.repeat(100), directory: true, mode: 0 }],
   ['a link', { path: 'l', link: 'x'.repeat(101) }],
 ] as const)('an archive refuses a %s that is too long for the format', (_what, entry) => {
-  expect(() => tar([entry], 0)).toThrow('too long')
+  expect(() => createTarArchive([entry], 0)).toThrow('too long')
 })
 
 it('an archive has directories before their content, for any order of files', () => {
   const files = ['z/y/b', 'a', 'z/c'].map((path) => ({ path, bytes: Buffer.from(path), isProgram: path === 'a' }))
-  const tree = treeOf('top', files)
-  const listed = execFileSync('tar', ['-tvf', '-'], { input: tar(tree, TIME), encoding: 'utf8' })
+  const tree = createTreeEntries('top', files)
+  const listed = execFileSync('tar', ['-tvf', '-'], { input: createTarArchive(tree, TIME), encoding: 'utf8' })
   const rows = listed.trim().split('\n')
   expect(rows.map((row) => row.replace(/^(\S+) .* (\S+)$/, '$1 $2'))).toEqual([
     'drwxr-xr-x top/',
@@ -71,11 +71,11 @@ it('an archive has directories before their content, for any order of files', ()
     'drwxr-xr-x top/z/y/',
     '-rw-r--r-- top/z/y/b',
   ])
-  expect(treeOf('top', files.toReversed())).toEqual(tree)
+  expect(createTreeEntries('top', files.toReversed())).toEqual(tree)
 })
 
 it('a release has the time of its sources, and a message names SOURCE_DATE_EPOCH if that is unknown', async () => {
-  expect(await sourceDate('/', '1700000000')).toBe(1_700_000_000)
-  await expect(sourceDate('/', 'now')).rejects.toThrow('SOURCE_DATE_EPOCH is "now"')
-  await expect(sourceDate('/', undefined)).rejects.toThrow('set SOURCE_DATE_EPOCH')
+  expect(await readSourceDate('/', '1700000000')).toBe(1_700_000_000)
+  await expect(readSourceDate('/', 'now')).rejects.toThrow('SOURCE_DATE_EPOCH is "now"')
+  await expect(readSourceDate('/', undefined)).rejects.toThrow('set SOURCE_DATE_EPOCH')
 })

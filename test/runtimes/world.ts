@@ -1,4 +1,4 @@
-import type { SuiteRoot } from '../../scripts/fetch/suite.ts'
+import type { UnpackedSuite } from '../../scripts/fetch/suite.ts'
 import type { Hierarchy } from '../kubelet/confine/cgroups.ts'
 import type { Options } from './options.ts'
 
@@ -9,7 +9,7 @@ export interface World {
   cgroups: Hierarchy[]
   /** A static one. */
   busybox: string
-  suites: SuiteRoot[]
+  suites: UnpackedSuite[]
   /** Why suites are not among them. */
   lacking: string[]
   options: Options
@@ -20,7 +20,7 @@ export interface RuntimeWorld {
   /** A directory of its own. */
   place: string
   busybox: string
-  suite: SuiteRoot
+  suite: UnpackedSuite
   only: string
   /** Where the results go, as JSON. */
   results: string

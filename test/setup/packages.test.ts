@@ -1,13 +1,13 @@
 import * as fs from 'node:fs'
 import { resolve } from 'node:path'
 import { expect, it } from 'vitest'
-import { PACKAGES, packageOf } from '../../scripts/test/packages.ts'
+import { findPackageOfProgram, TEST_PACKAGES } from '../../scripts/test/packages.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
 
 it('the list of packages names each package once, and each program for one package', () => {
-  const names = PACKAGES.map(({ name }) => name)
-  const programs = PACKAGES.flatMap((one) => one.programs)
+  const names = TEST_PACKAGES.map(({ name }) => name)
+  const programs = TEST_PACKAGES.flatMap((one) => one.programs)
   expect(names).toEqual([...new Set(names)])
   expect(programs).toEqual([...new Set(programs)])
 })
@@ -20,7 +20,7 @@ it('the list of packages has every program that a test needs', () => {
     return [...calls].flatMap(([, args = '']) => [...args.matchAll(/'([^']+)'/g)].map(([, program = '']) => program))
   })
   expect(asked.length).toBeGreaterThan(20)
-  for (const program of asked) expect(packageOf(program)).not.toBe('')
+  for (const program of asked) expect(findPackageOfProgram(program)).not.toBe('')
 })
 
 it('.ci/run has no package list of its own: it installs npm and runs commands of package.json', () => {

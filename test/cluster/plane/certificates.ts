@@ -1,5 +1,5 @@
 import * as fs from 'node:fs'
-import { run } from '../../../scripts/fetch/command.ts'
+import { runCommand } from '../../../scripts/fetch/command.ts'
 
 export const NODE = 'node'
 export const ADDRESS = '10.99.0.1'
@@ -18,7 +18,7 @@ const CERTIFICATES: Readonly<Record<string, { subject: string; names?: string }>
   scheduler: { subject: '/CN=system:kube-scheduler' },
 }
 
-const openssl = (...args: string[]) => run('openssl', args)
+const openssl = (...args: string[]) => runCommand('openssl', args)
 
 /** Makes an authority, a certificate and a kubeconfig for each that speaks to the API server, a key for service accounts. */
 export function makeCertificates(directory: string): void {

@@ -1,8 +1,8 @@
 import { execFile, execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { dirname, join } from 'node:path'
-import { run } from '../../../scripts/fetch/command.ts'
-import { versionsOf } from '../../../scripts/fetch/packages.ts'
+import { runCommand } from '../../../scripts/fetch/command.ts'
+import { readRuntimeVersions } from '../../../scripts/fetch/packages.ts'
 import { layOver } from '../../kubelet/confine/own-place.ts'
 import { NRI, startContainerd } from '../../kubelet/node/containerd.ts'
 import { Daemon } from '../../kubelet/node/daemon.ts'
@@ -60,12 +60,12 @@ export async function startCluster({ place, programs }: Omit<World, 'options'>):
   const [volumes, elsewhere] = [`${place}/volumes`, `${place}/elsewhere`]
   for (const directory of [logs, volumes, elsewhere, PLUGINS]) fs.mkdirSync(directory, { recursive: true })
   if (programs.over !== undefined) layOver(programs.over)
-  const runtime = versionsOf(programs.runtime)
+  const runtime = readRuntimeVersions(programs.runtime)
   const asksPlugins = isAtLeast(runtime.containerd, '1.7')
   process.env.PATH = `${programs.runtime.path}:${process.env.PATH}`
   execFileSync(programs.runtime.busybox, ['ip', 'address', 'add', `${ADDRESS}/32`, 'dev', 'lo'])
   makeCertificates(`${place}/pki`)
-  const version = /v\d+\.\d+\S*/.exec(run(programs.kubernetes.kubelet, ['--version']))?.[0] ?? ''
+  const version = /v\d+\.\d+\S*/.exec(runCommand(programs.kubernetes.kubelet, ['--version']))?.[0] ?? ''
   const args = commands(programs, version, place)
   fs.writeFileSync(`${place}/kubelet.json`, kubeletsFile(version, place))
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import * as fs from 'node:fs'
-import { run } from '../../../scripts/fetch/command.ts'
+import { runCommand } from '../../../scripts/fetch/command.ts'
 import { parseMountinfo } from '../../../src/kernel/mount-table/mountinfo.ts'
 import { ctr } from '../../kubelet/node/containerd.ts'
 import { KUBELETS_ROOT } from '../../kubelet/node/kubelet.ts'
@@ -30,13 +30,13 @@ export function boot({ busybox, elsewhere }: Cluster): void {
   const gone = rows
     .map(({ mountPoint }) => mountPoint)
     .filter((path) => OF_PODS.some((start) => path.startsWith(start)))
-  for (const path of gone.reverse()) run('umount', ['--lazy', path])
+  for (const path of gone.reverse()) runCommand('umount', ['--lazy', path])
   for (const name of fs.readdirSync('/run')) fs.rmSync(`/run/${name}`, { recursive: true })
-  run(busybox, ['ip', 'link', 'delete', 'cni0'])
+  runCommand(busybox, ['ip', 'link', 'delete', 'cni0'])
   const file = `${elsewhere}/boot-id`
   fs.writeFileSync(`${file}.new`, `${randomUUID()}\n`)
   fs.renameSync(`${file}.new`, file)
-  run('mount', ['--bind', file, BOOT_ID])
+  runCommand('mount', ['--bind', file, BOOT_ID])
 }
 
 /** Starts the node's programs again; returns when the API server knows of the new boot. */

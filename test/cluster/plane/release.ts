@@ -1,5 +1,5 @@
 import * as fs from 'node:fs'
-import { modekeepImage } from '../../../scripts/image/modekeep.ts'
+import { createModekeepImage } from '../../../scripts/image/modekeep.ts'
 import { importImages } from '../../kubelet/node/containerd.ts'
 import { BINARY } from '../../kubelet/node/drivers.ts'
 import { until } from '../../kubelet/node/until.ts'
@@ -12,7 +12,7 @@ const NAMESPACE = 'kube-system'
 /** Gives the node the image of driver/kubernetes, with this executable. */
 export function giveImage({ elsewhere, busybox }: Cluster, version: string, binary = BINARY): void {
   const archive = `${elsewhere}/image-${version}.tar`
-  fs.writeFileSync(archive, modekeepImage({ binary, version, busybox, licence: '' }))
+  fs.writeFileSync(archive, createModekeepImage({ binary, version, busybox, licence: '' }))
   importImages(archive)
   fs.rmSync(archive)
 }

@@ -3,9 +3,9 @@ import { once } from 'node:events'
 import * as fs from 'node:fs'
 import { join } from 'node:path'
 import type { Architecture } from '../../../scripts/build/runtime.ts'
-import { run as runProgram } from '../../../scripts/fetch/command.ts'
-import { dockerArchive } from '../../../scripts/image/archive.ts'
-import { shellRoot } from '../../../scripts/image/shell.ts'
+import { runCommand as runProgram } from '../../../scripts/fetch/command.ts'
+import { createDockerArchive } from '../../../scripts/image/archive.ts'
+import { createShellRoot } from '../../../scripts/image/shell.ts'
 import { printTally } from '../../helpers/tally.ts'
 import { makeOwnPlace } from '../../kubelet/confine/own-place.ts'
 import { importImages } from '../../kubelet/node/containerd.ts'
@@ -84,7 +84,10 @@ class Administrator {
     const name = 'docker.io/library/busybox:1.36'
     const shell = { name, command: ['/bin/sh'], labels: { name } }
     const archive = `${place}/example.tar`
-    fs.writeFileSync(archive, dockerArchive([shell], shellRoot(programs.runtime.busybox), process.arch as Architecture))
+    fs.writeFileSync(
+      archive,
+      createDockerArchive([shell], createShellRoot(programs.runtime.busybox), process.arch as Architecture),
+    )
     importImages(archive)
     this.#environment = {
       PATH: `${bin}:/usr/local/bin:${process.env.PATH}`,

@@ -1,15 +1,17 @@
 import * as fs from 'node:fs'
 import type { ServiceDefinition } from '@grpc/grpc-js'
 import protobuf from 'protobufjs'
-import { debianFile } from '../../../scripts/fetch/debian.ts'
-import { DEVICE_PLUGIN_PROTO } from '../../../scripts/fetch/pinned.ts'
+import { provideDebianFile } from '../../../scripts/fetch/debian.ts'
+import { DEVICE_PLUGIN_PROTO_FILE } from '../../../scripts/fetch/pinned.ts'
 import { skipIfUnavailable } from '../../helpers/unavailable.ts'
 
 let parsed: protobuf.Root | undefined
 
 /** The published proto through a protobuf implementation that shares nothing with the plugin's. */
 const published = skipIfUnavailable(() => {
-  parsed ??= protobuf.parse(fs.readFileSync(debianFile(DEVICE_PLUGIN_PROTO), 'utf8'), { keepCase: true }).root
+  parsed ??= protobuf.parse(fs.readFileSync(provideDebianFile(DEVICE_PLUGIN_PROTO_FILE), 'utf8'), {
+    keepCase: true,
+  }).root
   return parsed
 })
 

@@ -1,4 +1,4 @@
-import { Unavailable } from '../../../scripts/fetch/unavailable.ts'
+import { UnavailableError } from '../../../scripts/fetch/unavailable.ts'
 import { printTally, TALLY_FILE } from '../../helpers/tally.ts'
 import { Clock } from '../report/clock.ts'
 import { obstacles } from './able.ts'
@@ -31,7 +31,7 @@ export function runAsNode<Options>(run: NodeRun<Options>): void {
     (error) => {
       const reason = error instanceof Error ? error.message : String(error)
       // What the machine lacks is no failure of a greater run, which counts it as skipped.
-      if (error instanceof Unavailable && process.env[TALLY_FILE]) {
+      if (error instanceof UnavailableError && process.env[TALLY_FILE]) {
         console.log(`\nskipped 1: ${run.what} (skipped: ${reason})`)
         printTally({ passed: 0, failed: 0, skipped: 1, failures: [] })
         process.exit(0)
@@ -50,7 +50,7 @@ async function started<Options>(run: NodeRun<Options>): Promise<number> {
   }
   const cgroups = hierarchies(run.name)
   const why = obstacles(cgroups)
-  if (why.length > 0) throw new Unavailable(`no ${run.machine} can be run here: ${why.join('; ')}`)
+  if (why.length > 0) throw new UnavailableError(`no ${run.machine} can be run here: ${why.join('; ')}`)
   const say = (text: string) => console.log(text)
   const given = run.provide(options, new Clock(say), say)
   // For any TMPDIR: one run at a time has it.

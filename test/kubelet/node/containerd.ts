@@ -1,5 +1,5 @@
 import * as fs from 'node:fs'
-import { run } from '../../../scripts/fetch/command.ts'
+import { runCommand } from '../../../scripts/fetch/command.ts'
 import type { World } from '../world.ts'
 import { Daemon } from './daemon.ts'
 import { IMAGE, makeImages, PAUSE } from './images.ts'
@@ -79,5 +79,5 @@ export function importImages(archive: string): void {
 
 /** containerd's own client, on the containers of kubelet. @throws {Error} with its last words */
 export function ctr(...args: string[]): string {
-  return run('ctr', ['--address', SOCKET, '--namespace', 'k8s.io', ...args])
+  return runCommand('ctr', ['--address', SOCKET, '--namespace', 'k8s.io', ...args])
 }

@@ -1,8 +1,8 @@
 import * as fs from 'node:fs'
 import type { Architecture } from '../../../scripts/build/runtime.ts'
-import { provideRuntime } from '../../../scripts/fetch/packages.ts'
-import { imageFiles, imageOf } from '../../../scripts/image/modekeep.ts'
-import { ociArchive } from '../../../scripts/image/oci.ts'
+import { provideContainerRuntime } from '../../../scripts/fetch/packages.ts'
+import { createImageEntries, describeModekeepImage } from '../../../scripts/image/modekeep.ts'
+import { createOciArchive } from '../../../scripts/image/oci.ts'
 import { one, render } from '../../kubernetes/render.ts'
 import { kustomization, type Wishes } from '../../kubernetes/tree.ts'
 import { ctr, importImages } from './containerd.ts'
@@ -13,8 +13,11 @@ import type { Pod } from './pod.ts'
 export function giveImage(node: StandaloneNode, binary: string, version: string): void {
   const archive = `${node.elsewhere}/image-${version}.tar`
   // As a release has it.
-  const files = imageFiles(fs.readFileSync(binary), provideRuntime().busybox, '')
-  fs.writeFileSync(archive, ociArchive(imageOf(version), [{ arch: process.arch as Architecture, files }]).archive)
+  const files = createImageEntries(fs.readFileSync(binary), provideContainerRuntime().busybox, '')
+  fs.writeFileSync(
+    archive,
+    createOciArchive(describeModekeepImage(version), [{ arch: process.arch as Architecture, files }]).archive,
+  )
   importImages(archive)
   fs.rmSync(archive)
 }

@@ -1,7 +1,7 @@
 import * as fs from 'node:fs'
 import type { Architecture } from '../../../scripts/build/runtime.ts'
-import { dockerArchive } from '../../../scripts/image/archive.ts'
-import { shellRoot } from '../../../scripts/image/shell.ts'
+import { createDockerArchive } from '../../../scripts/image/archive.ts'
+import { createShellRoot } from '../../../scripts/image/shell.ts'
 
 export const IMAGE = 'modekeep.test/busybox:1'
 export const PAUSE = 'modekeep.test/pause:1'
@@ -12,6 +12,9 @@ const IMAGES = [IMAGE, PAUSE].map((name) => ({ name, command: ['/bin/sleep', '10
 /** Makes a docker-archive with both images, of one layer: a static busybox and its links. Returns its path. */
 export function makeImages(directory: string, busybox: string): string {
   fs.mkdirSync(directory, { recursive: true })
-  fs.writeFileSync(`${directory}/images.tar`, dockerArchive(IMAGES, shellRoot(busybox), process.arch as Architecture))
+  fs.writeFileSync(
+    `${directory}/images.tar`,
+    createDockerArchive(IMAGES, createShellRoot(busybox), process.arch as Architecture),
+  )
   return `${directory}/images.tar`
 }

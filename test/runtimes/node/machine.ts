@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
-import type { SuiteRoot } from '../../../scripts/fetch/suite.ts'
+import type { UnpackedSuite } from '../../../scripts/fetch/suite.ts'
 import { layOver } from '../../kubelet/confine/own-place.ts'
 
 // Each runtime finds them empty.
@@ -9,7 +9,7 @@ const OWN = ['/var/lib/kubelet', '/var/lib/modekeep', '/var/log/modekeep', '/etc
 const mount = (...args: string[]) => execFileSync('mount', args, { stdio: ['ignore', 'ignore', 'inherit'] })
 
 /** Gives the machine a suite's programs, in namespaces of its own inside of those of makeOwnPlace. */
-export function becomeSuite({ root }: SuiteRoot, place: string, busybox: string): void {
+export function becomeSuite({ root }: UnpackedSuite, place: string, busybox: string): void {
   layOver(root)
   mount('-t', 'tmpfs', '-o', 'mode=0755', 'tmpfs', '/run')
   for (const path of OWN) {

@@ -55,7 +55,7 @@ async function killEverywhere(
 }
 
 it.each(['apply', 'restore'] as const)(
-  'after a crash at any step of %s, a plan reports the same as the next apply',
+  'after a crash at any step of %s, "modekeep plan" reports the same changes as the next "modekeep apply"',
   async (verb) => {
     const points = await killEverywhere(verb, async (session, directory) => {
       const planned = (await runVerb(session, { verb: 'plan', directory, fsGroup })) as PlanDocument
@@ -66,20 +66,23 @@ it.each(['apply', 'restore'] as const)(
   },
 )
 
-it.each(['apply', 'restore'] as const)('after a crash at any step of %s, a plan changes nothing', async (verb) => {
-  await killEverywhere(verb, async (session, directory, stage) => {
-    const before = stage.world?.actions.length
-    await runVerb(session, { verb: 'plan', directory, fsGroup })
-    // What makes its own mount.
-    expect(stage.world?.actions.slice(before).map((action) => action.split(' ')[0])).toEqual([
-      'clone-tree',
-      'set-flags',
-    ])
-  })
-})
+it.each(['apply', 'restore'] as const)(
+  'after a crash at any step of %s, "modekeep plan" changes nothing',
+  async (verb) => {
+    await killEverywhere(verb, async (session, directory, stage) => {
+      const before = stage.world?.actions.length
+      await runVerb(session, { verb: 'plan', directory, fsGroup })
+      // What makes its own mount.
+      expect(stage.world?.actions.slice(before).map((action) => action.split(' ')[0])).toEqual([
+        'clone-tree',
+        'set-flags',
+      ])
+    })
+  },
+)
 
 it.each(['apply', 'restore'] as const)(
-  'after a crash at any step of %s, a restore returns the first state',
+  'after a crash at any step of %s, a restore returns every inode to its first state',
   async (verb) => {
     const { stage, directory } = arrange()
     const original = found(stage, directory)

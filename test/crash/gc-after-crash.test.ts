@@ -28,7 +28,7 @@ const found = ({ fs, top }: Stage) => {
   return { modes: modes(listed), groups: groups(listed) }
 }
 
-it('gc that crashes at any step removes nothing with a pending restore, and the next gc completes it', async () => {
+it('"modekeep gc" that crashes at any step removes no record with a pending restore, and the next gc completes', async () => {
   const original = memoryStage()
   for (const name of ['pending', 'done']) makeTree(original.fs, `${original.top}/volumes/${name}`, SIX_FILES)
   let deaths = 0

@@ -75,7 +75,7 @@ function isImported({ there }: Arranged): boolean {
   return true
 }
 
-it('after a crash at any step of an import, the volume has all of the journal or nothing', async () => {
+it("after a crash at any step of a journal's import, the volume has all of the journal or nothing", async () => {
   const seen = new Set<boolean>()
   const points = await killEverywhere(async (arranged, died) => {
     const isThere = isImported(arranged)
@@ -91,7 +91,7 @@ it('after a crash at any step of an import, the volume has all of the journal or
   expect([...seen].sort()).toEqual([false, true])
 })
 
-it('after a crash at any step of an import, the next import completes it and leaves nothing else', async () => {
+it("after a crash at any step of a journal's import, the next import succeeds and leaves no other file", async () => {
   await killEverywhere(async (arranged) => {
     expect(await importing(arranged)).toMatchObject({ outcome: expect.stringMatching(/^(imported|already here)$/) })
     const { there, directory, stage, original } = arranged
@@ -103,7 +103,7 @@ it('after a crash at any step of an import, the next import completes it and lea
   })
 })
 
-it('after a crash at any step of an import, gc removes the partial import, and a mount succeeds', async () => {
+it("after a crash at any step of a journal's import, gc removes the partial import, and a mount succeeds", async () => {
   await killEverywhere(async (arranged) => {
     const { there, directory, stage } = arranged
     const isThere = isImported(arranged)
@@ -115,7 +115,7 @@ it('after a crash at any step of an import, gc removes the partial import, and a
   })
 })
 
-it('after a crash at any step of an export, the file is complete or missing, and nothing else is changed', async () => {
+it("after a crash at any step of a journal's export, the exported file is complete or missing, and no other file is changed", async () => {
   for (let n = 0; ; n++) {
     const { stage, directory, file } = await arrange()
     const whole = stage.fs.readFileSync(file)

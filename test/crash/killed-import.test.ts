@@ -18,7 +18,7 @@ describe.skipIf(cannotInject !== '')(title, () => {
   }
 
   it(
-    'leaves all of the journal or nothing in the volume, and the next import completes it',
+    'an import killed at any change leaves all of the journal or nothing in the volume, and the next import succeeds',
     async () => {
       const [here, there] = [new BinaryNode(), new BinaryNode()]
       const source = `${here.volumes}/data`

@@ -9,7 +9,7 @@ describe.skipIf(cannotInject !== '').each(FULL ? (['tmpfs', 'ext4'] as const) : 
   `${title}, on %s`,
   (fsType) => {
     it(
-      'shows nothing or the complete volume, the next mount or unmount completes, and a restore returns the first state',
+      'a mount killed at any change shows nothing or the complete volume, and the next mount or unmount completes',
       async () => {
         const on = new Crashing(fsType)
         const mountAgain = async () => {

@@ -16,7 +16,7 @@ const title = `a heal that unmounts a deleted pod's mount, killed at any of its 
 
 describe.skipIf(cannotInject !== '')(title, () => {
   it(
-    "is completed by the next heal, or by kubelet's own call",
+    "the unmount of a deleted pod's mount, killed at any change, is completed by the next heal or by kubelet's call",
     async () => {
       const on = new Crashing('tmpfs')
       kubelet = await KubeletAside.start(on.node)

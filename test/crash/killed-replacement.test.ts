@@ -24,7 +24,7 @@ describe.skipIf(cannotInject !== '').each(FULL ? (['tmpfs', 'ext4'] as const) : 
   `${title}, on %s`,
   (fsType) => {
     it(
-      'with other options: the old or the new mount is there, and the next mount or unmount completes',
+      'a replacement with other options, killed at any change, leaves the old or the new mount, and the next call completes',
       async () => {
         const on = new Crashing(fsType)
         const changed = { mountOptions: 'noexec', fsGroupChangePolicy: 'Always' }
@@ -55,7 +55,7 @@ describe.skipIf(cannotInject !== '').each(FULL ? (['tmpfs', 'ext4'] as const) : 
     )
 
     it(
-      'with another source: the old or the new volume is shown completely, and both are restored in the end',
+      'a replacement with another source, killed at any change, shows the old or the new volume completely, and both are restored',
       async () => {
         const on = new Crashing(fsType)
         const other = `${on.node.volumes}/other`

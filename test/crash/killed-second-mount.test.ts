@@ -9,7 +9,7 @@ describe.skipIf(cannotInject !== '').each(FULL ? (['tmpfs', 'ext4'] as const) : 
   `${title}, on %s`,
   (fsType) => {
     it(
-      "for a second pod: the first pod's mount is unaffected, and the last unmount returns the first state",
+      "a second pod's mount, killed at any change, does not affect the first pod's, and the last unmount restores the volume",
       async () => {
         const on = new Crashing(fsType)
         const more = { fsGroupChangePolicy: 'Always' }
@@ -29,7 +29,7 @@ describe.skipIf(cannotInject !== '').each(FULL ? (['tmpfs', 'ext4'] as const) : 
     )
 
     it(
-      'for the same mount again: the mount is unaffected',
+      'a repeated mount, killed at any change, does not affect the existing mount',
       async () => {
         const on = new Crashing(fsType)
         const goOn = async () => {

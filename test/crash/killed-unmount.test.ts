@@ -9,7 +9,7 @@ describe.skipIf(cannotInject !== '').each(FULL ? (['tmpfs', 'ext4'] as const) : 
   `${title}, on %s`,
   (fsType) => {
     it(
-      'is completed by the next unmount, or by the next mount and its unmount',
+      'an unmount with a restore, killed at any change, is completed by the next unmount, or by a mount and its unmount',
       async () => {
         const on = new Crashing(fsType)
         const unmountAgain = async () => {

@@ -42,7 +42,7 @@ describe.skipIf(cannotInject !== '')(title, () => {
   }
   const isOwned = (path: string) => fs.statSync(path).gid === GROUP
 
-  it('shows the pod nothing before all inodes have one group, neither by the killed call nor by the walking one', async () => {
+  it("after kubelet's restart in mid-walk the pod sees no volume before all inodes have one group", async () => {
     const crashing = on()
     const { node, source } = crashing
     const directory = node.podDirectory('a')
@@ -84,7 +84,7 @@ describe.skipIf(cannotInject !== '')(title, () => {
     )
   })
 
-  it('attaches the mount after its last change: no system call that changes an inode follows', async () => {
+  it("after kubelet's restart in mid-walk the mount is attached after the last system call that changes an inode", async () => {
     const crashing = on()
     const args = crashing.mountCall('a')
     await dieInMidWalk(crashing, args)

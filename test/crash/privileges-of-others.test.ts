@@ -14,7 +14,7 @@ const title = `a crash during a change of a file whose owner is not root${cannot
 
 describe.skipIf(cannotInject !== '')(title, () => {
   it(
-    'removes set-gid and a capability between chown and their return, and the log names the file',
+    "a crash after the chown of another user's file leaves it without set-gid and capability, and the log names the file",
     async () => {
       const on = new Crashing('tmpfs')
       let original: Snapshot = {}

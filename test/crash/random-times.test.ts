@@ -15,7 +15,7 @@ const title = `calls killed at random times${isRoot ? '' : ' (skipped: mounts ne
 
 describe.skipIf(!isRoot)(title, () => {
   it(
-    'up to three in a row show nothing incomplete and add no permission, and the first state returns in the end',
+    'up to three calls killed at random times show no incomplete volume and add no permission, and a restore is complete',
     async () => {
       // MODEKEEP_TEST_SEED repeats a run's choices, if not the machine's timing.
       const seed = Number(process.env.MODEKEEP_TEST_SEED ?? Date.now() % 1e6)

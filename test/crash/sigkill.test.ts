@@ -52,7 +52,7 @@ describe.skipIf(!isRoot)(title, () => {
   }
 
   it(
-    'during a mount: nothing or the complete volume is shown, the next call completes it, and an unmount returns the first state',
+    'SIGKILL during a mount shows nothing or the complete volume, the next call completes, and an unmount restores every inode',
     async () => {
       const { node, source, options, original, directory } = arrange()
       const duration = await timed(() => node.call('mount', directory, options))
@@ -81,7 +81,7 @@ describe.skipIf(!isRoot)(title, () => {
   )
 
   it(
-    'during an unmount: the next unmount completes it and returns the first state',
+    'SIGKILL during an unmount with a restore: the next unmount completes the restore',
     async () => {
       const { node, source, options, original, directory } = arrange()
       await node.call('mount', directory, options)

@@ -57,7 +57,7 @@ describe.skipIf(!isRoot)(title, () => {
     ['ext4', 'other threads', 300],
     ['tmpfs', 'the walk itself', 600],
   ] as const)(
-    'sets the same modes and groups in random trees, except for the documented differences: on %s, changed by %s',
+    `group access "grant" sets kubelet's modes and groups in random trees, except for documented differences: on %s, changed by %s`,
     async (fsType, by, count) => {
       const stage = kernelStage(fsType)
       onTestFinished(() => stage.close())
@@ -76,7 +76,7 @@ describe.skipIf(!isRoot)(title, () => {
     1_800_000,
   )
 
-  it('sets nothing below a mount inside the volume, although kubelet does', async () => {
+  it('group access "grant" changes nothing below a mount inside the volume, although kubelet does', async () => {
     const stage = kernelStage('tmpfs')
     onTestFinished(() => stage.close())
     const { theirs, ours } = volumes(stage, (source) => {
@@ -94,7 +94,7 @@ describe.skipIf(!isRoot)(title, () => {
     await stage.unmount('a')
   })
 
-  it('skips inodes that cannot be changed, as kubelet does, and reports them', async () => {
+  it('group access "grant" skips inodes that cannot be changed, like kubelet, and reports the skipped inodes', async () => {
     const stage = kernelStage('ext4')
     onTestFinished(() => stage.close())
     const { theirs, ours } = volumes(stage, (source) => {
@@ -116,7 +116,7 @@ describe.skipIf(!isRoot)(title, () => {
     await stage.unmount('a')
   })
 
-  it('changes nothing for a read-only pod, for which kubelet does not walk', async () => {
+  it('group access "grant" changes nothing for a read-only pod, for which kubelet does not walk either', async () => {
     const stage = kernelStage('tmpfs')
     onTestFinished(() => stage.close())
     const { ours } = volumes(stage, (source) => makeTree(fs, source, ['file plain 0600', 'dir d 0700']))

@@ -12,7 +12,10 @@ const PROMISES: readonly (readonly [part: string, ...tests: readonly (readonly [
   [
     'and for read-only volumes, it changes nothing in the volume.',
     ['conformance/six-files', 'are not changed if the volume is read-only, and cannot be written through the mount'],
-    ['differential/grant', 'changes nothing for a read-only pod, for which kubelet does not walk'],
+    [
+      'differential/grant',
+      'group access "grant" changes nothing for a read-only pod, for which kubelet does not walk either',
+    ],
   ],
   [
     'Add a permission bit unless asked to (`groupAccess: grant`),',
@@ -68,7 +71,10 @@ const PROMISES: readonly (readonly [part: string, ...tests: readonly (readonly [
   [
     'It reports what it skipped and why.',
     ['real-mounts/boundaries', 'reports immutable files, changes the rest, and tries them again the next time'],
-    ['differential/grant', 'skips inodes that cannot be changed, as kubelet does, and reports them'],
+    [
+      'differential/grant',
+      'group access "grant" skips inodes that cannot be changed, like kubelet, and reports the skipped inodes',
+    ],
   ],
   [
     'Show a pod a volume before its group is given completely: the mount appears whole or not at all.',
@@ -76,7 +82,10 @@ const PROMISES: readonly (readonly [part: string, ...tests: readonly (readonly [
       'crash/every-action',
       'during a mount shows nothing or the complete volume, the next mount completes, and a restore returns the first state',
     ],
-    ['crash/kubelet-restart', 'attaches the mount after its last change: no system call that changes an inode follows'],
+    [
+      'crash/kubelet-restart',
+      "after kubelet's restart in mid-walk the mount is attached after the last system call that changes an inode",
+    ],
   ],
   [
     'Show a secret in a command line,',

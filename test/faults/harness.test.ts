@@ -21,18 +21,18 @@ describe('the order of records and changes in a trace', () => {
   const change = 'fchownat(9</v/f>, "", -1, 2000, AT_EMPTY_PATH) = 0'
   const lost = `fsync(8</state/ownership/1/journal.db-wal>) ${INJECTED}`
 
-  it('has a change after a failed write of its record reported', () => {
+  it('is wrong if an inode is changed after the write of its record failed', () => {
     expect(() => check(lost, change)).toThrow(/fchownat.* follows fsync/)
     expect(() => check(`rename("/state/mounts/a/record.json.new", "/x") ${INJECTED}`, change)).toThrow(/follows rename/)
   })
 
-  it('follows a record that is renamed through directory handles', () => {
+  it('is checked also for a record that is renamed through directory handles', () => {
     const open = 'openat(AT_FDCWD</>, "/state/mounts/a", O_RDONLY|O_PATH) = 22</state/mounts/a>'
     const renamed = `rename("/proc/self/fd/22/record.json.new", "/proc/self/fd/22/record.json") ${INJECTED}`
     expect(() => check(open, renamed, change)).toThrow('follows rename("/state/mounts/a/record.json.new"')
   })
 
-  it('accepts a change after a retried write, one before the failed write, and a failed change', () => {
+  it('is right for a change after a retried write, a change before a failed write, and a failed change', () => {
     check(lost, 'fsync(8</state/ownership/1/journal.db-wal>) = 0', change)
     check(change, lost)
     check(lost, 'fchownat(9</v/f>, "", -1, 2000, AT_EMPTY_PATH) = -1 EIO (Input/output error)')
@@ -53,18 +53,18 @@ describe('the system calls of a command', () => {
     'fcntl(1<pipe:[7]>, F_GETFL) = 1',
   ]
 
-  it('begin at its configuration and end at its answer, without those of the runtime', () => {
+  it("begin with the reading of the configuration and end with the reply, without the runtime's own calls", () => {
     const calls = ownCalls(parseTrace(trace.map((line) => `7 ${line}`).join('\n')), '/n/config.json')
     expect(calls.map(({ name, when }) => `${name} ${when}`)).toEqual(['openat 2', 'mmap 2', 'statx 1', 'write 1'])
   })
 
-  it('must have a beginning and an end', () => {
+  it('are refused if no call opens the configuration', () => {
     expect(() => ownCalls([], '/n/config.json')).toThrow('no call opens /n/config.json')
   })
 })
 
 describe('npm run test:faults', () => {
-  it('accepts every fault by name, and permanent ones if they can be', () => {
+  it('accepts every fault by name, and "permanent" for each fault that can be permanent', () => {
     expect(faultsNamed(FAULTS).map(inWords)).toEqual([
       'KILL',
       'EIO',

@@ -11,7 +11,7 @@ const title = `a system call that fails, or at which the command is killed${cann
 
 describe.skipIf(cannotInject !== '')(title, () => {
   it.each(COMMANDS)(
-    '%s: is reported or survived, the same command then succeeds, and nothing remains',
+    '%s with a failing system call reports or survives the failure, the repeated command succeeds, and nothing remains',
     async (command) => {
       const asked = { commands: [command], faults: faultsNamed(FAULTS), every: 1, most: MOST, only: '' }
       const { rows, failures } = await runMatrix(asked)

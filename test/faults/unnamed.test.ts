@@ -12,7 +12,7 @@ describe.skipIf(cannotInject !== '')(title, () => {
   const errors = Object.entries(ERRNO).map(([name, errno]) => ({ name, errno }))
 
   it.each(errors)(
-    'fchmodat2 with $name: a walk reports it, a restore stays pending, and the next calls succeed',
+    'if fchmodat2 fails with $name, a walk reports the error, a restore stays pending, and the next calls succeed',
     async ({ name, errno }) => {
       const on = new Crashing('tmpfs')
       on.fresh()

@@ -27,7 +27,7 @@ function nameMutants(text: string): string[] {
 }
 
 describe('mutants', () => {
-  it('are named by function, operator and number, and change one expression each, but no type', () => {
+  it('are named by function, operator and number, and each changes one expression, never a type', () => {
     expect(nameMutants(TEXT)).toEqual([
       'isFull logic 0 used === 0 || !most',
       'isFull equality 0 used !== 0',
@@ -42,7 +42,7 @@ describe('mutants', () => {
     ])
   })
 
-  it('are tested by the tests that import the changed file, unit tests and kernel tests apart', () => {
+  it('are tested by the tests that import the changed file, with unit tests and kernel tests separate', () => {
     const { unit, kernel } = new ImportGraph(process.cwd()).findTests('src/kernel/mount-table/mountinfo.ts')
     expect(unit).toContain('test/kernel/mount-table/mountinfo.test.ts')
     expect(kernel.length).toBeGreaterThan(0)

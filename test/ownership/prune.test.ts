@@ -33,7 +33,7 @@ const recorded = (volume: MemoryVolume) =>
   })
 const modesOf = (volume: MemoryVolume) => modes(listTree(volume.fs, volume.directory))
 
-it('a walk forgets deleted inodes, and keeps existing ones', async () => {
+it('a prune of a journal removes the records of deleted inodes, and keeps those of existing inodes', async () => {
   const volume = await arrange()
   expect(await recorded(volume)).toBeGreaterThan(GONE)
   await walk(volume)
@@ -47,13 +47,13 @@ it('a walk forgets deleted inodes, and keeps existing ones', async () => {
   expect(modesOf(volume)).toMatchObject({ kept: '0640', deep: '0755', 'deep/kept': '0600' })
 })
 
-it('a restore forgets a deleted inode, too, although it never visits it', async () => {
+it('a restore also removes the records of deleted inodes, which it cannot visit', async () => {
   const volume = await arrange()
   await putBack(volume)
   expect(await recorded(volume)).toBe(0)
 })
 
-it('nothing is forgotten if a directory was moved during the walk', async () => {
+it('a prune removes no record if a directory was moved during the walk', async () => {
   const volume = await arrange()
   const { look } = volume.host.inodes
   let isMoved = false
@@ -69,7 +69,7 @@ it('nothing is forgotten if a directory was moved during the walk', async () => 
   expect(await recorded(volume)).toBe(4)
 })
 
-it('a crash at any action of a prune forgets no existing inode', async () => {
+it('a crash at any action of a prune removes no record of an existing inode', async () => {
   const kept = await arrange()
   await putBack(kept)
   let deaths = 0
@@ -92,7 +92,7 @@ it('a crash at any action of a prune forgets no existing inode', async () => {
   expect(deaths).toBeGreaterThan(1)
 })
 
-it('an unfinished change of a deleted inode does not stay recorded', async () => {
+it('a prune removes the record of an unfinished change of a deleted inode', async () => {
   const volume = new MemoryVolume()
   makeTree(volume.fs, volume.directory, ['file kept 0640 5', 'file gone 0640 5'])
   await letTicksPass()

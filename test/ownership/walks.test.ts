@@ -40,7 +40,7 @@ const putBack = (isForced = false) =>
   volume.call((root, journal) => restoreTreeOwnership(volume.host.inodes, root, journal, {}, isForced))
 
 describe('a walk', () => {
-  it('a walk with keep applies the group, and set-gid to directories, and no other bit', async () => {
+  it('a walk with group access "keep" applies the group, and set-gid to directories, and changes no other bit', async () => {
     const before = here()
     const report = await walk()
     expect(report).toMatchObject({ visited: 12, changed: 8, alreadyRight: 1 })
@@ -54,14 +54,14 @@ describe('a walk', () => {
     })
   })
 
-  it("a walk with grant adds kubelet's bits", async () => {
+  it('a walk with group access "grant" adds the mode bits that kubelet would add', async () => {
     const before = here()
     await walk(grant)
     expect(here().modes).toMatchObject({ '.': '2775', closed: '2770', plain: '0660', suid: '4775', twice: '0660' })
     expect(here().modes.inside).toBe(before.modes.inside)
   })
 
-  it('inodes changed by users since the last walk are skipped, by a restore, too', async () => {
+  it('a walk and a restore skip inodes that users changed since the last walk', async () => {
     await walk(grant)
     volume.fs.chmodSync(`${volume.directory}/plain`, 0o600)
     const again = await walk(grant)
@@ -73,7 +73,7 @@ describe('a walk', () => {
     expect(here()).toMatchObject({ modes: { plain: '0640' }, groups: { plain: 5 } })
   })
 
-  it('a restore returns to the first state after any number of groups', async () => {
+  it('a restore after any number of groups returns every inode to its first state', async () => {
     const before = here()
     await walk()
     await volume.call((root, journal) =>
@@ -116,7 +116,7 @@ describe('an entry that vanished between its listing and its inspection', () => 
   it.each([
     [0, directory],
     [8, file],
-  ])('a vanished entry counts as a directory, unless its type is known (%i)', async (type, reason) => {
+  ])('a vanished entry counts as a directory unless its listed type says otherwise (%i)', async (type, reason) => {
     const { readEntries } = volume.host.inodes
     volume.host.inodes.readEntries = (handle) => {
       const bytes = readEntries(handle)
@@ -209,7 +209,7 @@ describe('a volume with more hard links than a walk can remember', () => {
     expect(here()).toEqual(before)
   })
 
-  it('a restore with too many hard links is complete, though it does not remember which it has visited', async () => {
+  it('a restore with too many hard links is complete, although it may visit an inode under several names', async () => {
     const before = here()
     await walk(grant)
     expect(groups(now())).toMatchObject({ 'a/f0': 2000, 'b/f59': 2000 })

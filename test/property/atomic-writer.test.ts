@@ -63,13 +63,13 @@ describe.skipIf(!isRoot)(title, () => {
   }
 
   it.each(corpusOf<{ layout: Record<string, Node>; asked: string[] }>('atomic-writer'))(
-    'leads to the modelled target, or is refused: %s',
+    "a subPath in a volume of kubelet's atomic writer leads to the expected target, or is refused: %s",
     (_name, { layout, asked }) => {
       stageFor().expectAsModelled(new Map(Object.entries(layout)), asked)
     },
   )
 
-  it('leads to the modelled target, or is refused, after any change of the volume', () => {
+  it("a subPath in a volume of kubelet's atomic writer leads to the expected target, or is refused, after any change", () => {
     const { seen, expectAsModelled } = stageFor()
     holds(
       fc.tuple(layouts, fc.array(subPaths, { minLength: 4, maxLength: 12 })),
@@ -80,7 +80,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect(seen.refused).toBeGreaterThan(runs(100))
   })
 
-  it("leads to the writer's newest content, after any earlier writes", () => {
+  it("a subPath in a volume of kubelet's atomic writer leads to the newest content after any earlier writes", () => {
     const { stage } = stageFor()
     const name = fc.constantFrom('a', 'b', 'c', '...', 'é')
     const path = fc.array(name, { minLength: 1, maxLength: 3 }).map((parts) => parts.join('/'))

@@ -108,7 +108,7 @@ describe.skipIf(why !== '')(`the executable${why && ` (skipped: ${why})`}`, () =
   afterAll(() => fs.rmSync(top, { recursive: true, force: true }))
 
   it.each(corpusOf<string[]>('argv'))(
-    "replies to kubelet's call with one JSON document, and to any other with a sentence: %s",
+    'replies to a call of kubelet with one JSON document, and to other arguments with a sentence: %s',
     (_name, argv) => {
       const call = argv.map((text) => Buffer.from(text.replaceAll('@', top), 'latin1'))
       if (isFlexVolumeVerb(argv[0])) expectAnswer(call)

@@ -15,7 +15,7 @@ const acls = memoryAcls()
 const decoded = (chunk: Uint8Array) => [...splitRecords(chunk)].map((one) => decodeRecord(one, true, acls))
 
 describe('encoded records of inodes', () => {
-  it('are decoded to the same records, also split and joined', () => {
+  it('are decoded to the original records, also after splitting and joining', () => {
     holds(
       inodeBatch(3),
       (records) => {

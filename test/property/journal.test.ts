@@ -141,17 +141,20 @@ describe('a journal', () => {
     expect(used(STATES[state] ?? {}, false)).toBe(VERSIONS.size)
   })
 
-  it.each(corpusOf<Case>('journal'))('that is damaged is refused, or its records are right: %s', (_name, input) => {
-    expectPromises(input)
-  })
+  it.each(corpusOf<Case>('journal'))(
+    'that is damaged is refused or returns only correct records: %s',
+    (_name, input) => {
+      expectPromises(input)
+    },
+  )
 
-  it('that is damaged is refused, or its records are right', () => {
+  it('that is damaged is refused or returns only correct records', () => {
     let refused = 0
     holds(cases, (input) => void (expectPromises(input) instanceof Refusal && refused++), 400)
     expect(refused).toBeGreaterThan(runs(40))
   })
 
-  it("with another journal's log is refused, or its records are right", () => {
+  it("with another journal's log is refused or returns only correct records", () => {
     const others = [true, false].map((isFolded) => made('another', { isClosed: false, isFolded }))
     for (const mine of Object.values(STATES)) {
       for (const { '-wal': log, '': main } of [...others, ...Object.values(STATES)]) {
@@ -184,7 +187,7 @@ describe('a journal', () => {
     ['its log is text', "INSERT INTO log (batch, records, sum) VALUES (99, 'text', 0)"],
     ['its format is text', "UPDATE journal SET format = 'x'"],
     ['it has two volumes', "INSERT INTO journal VALUES (4, 'another', NULL)"],
-  ])('is refused, or its records are right, if %s', (_what, sql) => {
+  ])('is refused or returns only correct records if %s', (_what, sql) => {
     for (const reading of [true, false]) {
       const path = put(STATES['searched by a second walk'] ?? {})
       const database = new DatabaseSync(path)

@@ -33,7 +33,7 @@ function expectPromises(text: string): void {
 }
 
 describe('any mount table', () => {
-  it.each(corpus('mountinfo'))('is parsed, or the line is quoted: %s', (_name, content) => {
+  it.each(corpus('mountinfo'))('is parsed or refused with the invalid line quoted: %s', (_name, content) => {
     expectPromises(content.toString())
   })
 
@@ -47,21 +47,21 @@ describe('any mount table', () => {
     )
   })
 
-  it('is searched to an end, also if mounts name each other as parents', () => {
+  it('is searched without an endless loop, even if mounts name each other as parents', () => {
     const sameId = fc
       .tuple(byteRows, fc.boolean())
       .map(([rows, flat]) => rows.map((row) => (flat ? { ...row, mountPoint: Buffer.from('/') } : row)))
     holds(sameId, (rows) => expectPromises(kernelText(rows).toString()), 2000)
   })
 
-  it('that is damaged is parsed, or the line is quoted', () => {
+  it('that is damaged is parsed or refused with the invalid line quoted', () => {
     const table = byteRows.map((rows) => kernelText(rows).toString())
     holds(fc.oneof(damaged(table), anyText), expectPromises, 2000)
   })
 })
 
 onKernelStages('mount points in the mount table', (open) => {
-  it('have the names that the kernel has, with any bytes', () => {
+  it('mount points in the mount table have the names that the kernel reports, with any bytes', () => {
     const stage = open()
     onTestFinished(() => stage.close())
     const { inodes, mounts } = linuxHost

@@ -94,7 +94,7 @@ describe('any options', () => {
     expectPromises(content.toString())
   })
 
-  it('are parsed or refused with a message, and parsed options are parsed the same again', () => {
+  it('are parsed or refused with a message, and a second parse returns the same options', () => {
     holds(optionTexts, expectPromises, 4000)
   })
 

@@ -40,7 +40,7 @@ type Step = 'mount a' | 'mount b' | 'unmount a' | 'unmount b' | 'heal' | 'reboot
 const STEPS: readonly Step[] = ['mount a', 'mount b', 'unmount a', 'unmount b', 'heal', 'reboot']
 
 describe.skipIf(!isRoot)(title, () => {
-  it('makes calls fail with a message at worst: every inode has its first or the requested group', async () => {
+  it('calls with a damaged state directory fail with a message at worst, and every inode has its first or the requested group', async () => {
     const stage = kernelStage('tmpfs')
     onTestFinished(() => stage.close())
     const seen = { done: 0, refused: 0 }

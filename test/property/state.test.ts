@@ -175,7 +175,7 @@ describe.each(KINDS.map((kind) => [kind.name, kind] as const))('a %s record', (_
     expect(unread).toBeGreaterThan(runs(500))
   })
 
-  it('in place of another is never read as that one', () => {
+  it('in place of another record is never read as the other record', () => {
     holds(
       fc.tuple(kind.records, kind.records).filter(([one, other]) => kind.key(one) !== kind.key(other)),
       ([one, other]) => {

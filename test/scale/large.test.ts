@@ -18,13 +18,13 @@ for (let level = 0; level < ${DEPTH}; level++) {
 fs.writeFileSync('end', '')`
 
 describe.skipIf(!isRoot)(title, () => {
-  it(`are walked and restored ${DEPTH} directories deep, with far fewer open handles`, async () => {
+  it(`a volume of ${DEPTH} nested directories is walked and restored with far fewer open handles`, async () => {
     const { node, source } = memoryNode()
     execFileSync(process.execPath, ['-e', DEEPER], { cwd: source })
     for (const { handles } of await walkAndRestore(node, source, DEPTH + 2)) expect(handles).toBeLessThan(DEPTH / 2)
   })
 
-  it('are walked and restored with the memory and the open handles of small ones', async () => {
+  it('a large volume is walked and restored with the memory and the open handles of a small volume', async () => {
     const volumes: Measured[][] = []
     for (const files of [10_000, sized(50_000, 100_000)]) {
       const { node, source } = memoryNode()
@@ -34,7 +34,7 @@ describe.skipIf(!isRoot)(title, () => {
     expectFlat(volumes)
   })
 
-  it.each([256, 1024])('are walked and restored by a process that may open %i files', (limit) => {
+  it.each([256, 1024])('a large volume is walked and restored by a process that may open %i files', (limit) => {
     const { node, source } = memoryNode()
     makeFiles(source, 6000, 20)
     const call = (...args: string[]) => {

@@ -41,13 +41,16 @@ describe('records of earlier pods', () => {
   })
 
   const title = isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'
-  it.skipIf(!isRoot)(`add no system call to a mount with a walk and its unmount${title}`, () => {
-    // Without any, the directories they lie in come and go.
-    const [one, many] = [systemCalls(1), systemCalls(LEFTOVERS)]
-    expect(one.getdents64).toBeGreaterThan(0)
-    const isMore = (name: string) => (many[name] ?? 0) - (one[name] ?? 0) > FEW
-    expect(Object.keys(many).filter(isMore)).toEqual([])
-  })
+  it.skipIf(!isRoot)(
+    `records of earlier pods add no system call to a mount with a walk and its unmount${title}`,
+    () => {
+      // Without any, the directories they lie in come and go.
+      const [one, many] = [systemCalls(1), systemCalls(LEFTOVERS)]
+      expect(one.getdents64).toBeGreaterThan(0)
+      const isMore = (name: string) => (many[name] ?? 0) - (one[name] ?? 0) > FEW
+      expect(Object.keys(many).filter(isMore)).toEqual([])
+    },
+  )
 })
 
 /**

@@ -14,7 +14,7 @@ const GROUP = 2000
 const title = `a restore of a mixed volume${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
 
 describe.skipIf(!isRoot)(title, () => {
-  it(`returns ${INODES} inodes: modes, owners, ACLs, capabilities, other attributes, times`, async () => {
+  it(`a restore returns the modes, owners, ACLs, capabilities, other attributes and times of ${INODES} inodes`, async () => {
     const { place, state } = disk()
     const directory = `${place}/data`
     fs.mkdirSync(directory)

@@ -38,22 +38,19 @@ describe.skipIf(cannot !== '')(`a soak${cannot && ` (skipped: ${cannot})`}`, () 
     PATIENCE,
   )
 
-  it.each(['SIGINT', 'SIGTERM', 'SIGKILL'] as const)(
-    'that is ended by %s leaves no process and no mount',
-    async (signal) => {
-      const { child, ended } = start('--rounds', '500')
-      const pid = child.pid ?? 0
-      await until(() => inside(pid) !== '')
-      const namespace = inside(pid)
-      // Calls, daemons and mounts are there by then.
-      await until(() => processesIn(namespace).length > 5)
-      child.kill(signal)
-      const { code } = await ended
-      expect(code).toBe(signal === 'SIGKILL' ? null : 130)
-      // A mount of a mount namespace goes with its last process.
-      await until(() => processesIn(namespace).length === 0)
-    },
-  )
+  it.each(['SIGINT', 'SIGTERM', 'SIGKILL'] as const)('that %s ends leaves no process and no mount', async (signal) => {
+    const { child, ended } = start('--rounds', '500')
+    const pid = child.pid ?? 0
+    await until(() => inside(pid) !== '')
+    const namespace = inside(pid)
+    // Calls, daemons and mounts are there by then.
+    await until(() => processesIn(namespace).length > 5)
+    child.kill(signal)
+    const { code } = await ended
+    expect(code).toBe(signal === 'SIGKILL' ? null : 130)
+    // A mount of a mount namespace goes with its last process.
+    await until(() => processesIn(namespace).length === 0)
+  })
 })
 
 /** The namespace of a run's processes: that of a descendant, which is not this one's. */

@@ -19,13 +19,13 @@ function storeWith(mounts: number): Store {
   } as never
 }
 
-it('a container is found by a directory of its exact name in a mount point', () => {
+it("a running container is found by a mount point below a directory with the container's exact id", () => {
   const isThere = createContainerExistenceCheck(storeWith(10))
   expect(isThere(`7-${ID}`)).toBe(true)
   expect(isThere(ID)).toBe(false)
 })
 
-it('the work to find 100 containers grows no faster than the mount table', () => {
+it('the time to find 100 containers grows no faster than the mount table', () => {
   const search = (mounts: number) => () => {
     const isThere = createContainerExistenceCheck(storeWith(mounts))
     for (let at = 0; at < 100; at++) isThere(`none-${at}`)

@@ -78,7 +78,7 @@ function changeRows(rows: Record<string, (row: string) => string>): void {
 }
 
 describe('a volume is found', () => {
-  it('at its recorded path, if that is still the same directory', async () => {
+  it('at its recorded path if the same directory is still there', async () => {
     walked()
     expect(await place()).toBe(SOURCE)
     stage.fs.renameSync(SOURCE, `${SOURCE}.moved`)
@@ -87,7 +87,7 @@ describe('a volume is found', () => {
     expect(await place()).toBeUndefined()
   })
 
-  it('at a given path', async () => {
+  it('at a path that the caller names', async () => {
     const at = (source: string) => locateVolume(stage.session(), volume, createPathLookups(stage), false, source)
     expect(await place()).toBeUndefined()
     expect(await at(SOURCE)).toEqual({ path: SOURCE, isSilent: false })
@@ -95,18 +95,18 @@ describe('a volume is found', () => {
     expect([isAt(SOURCE), isAt('/node/volumes')]).toEqual([true, false])
   })
 
-  it('not on another file system with the same numbers', async () => {
+  it('on no other file system whose root has the same inode number and birth time', async () => {
     walked()
     stage.host.inodes.fileSystemId = () => 'another'
     expect(await place()).toBeUndefined()
   })
 
-  it('by a mount record if its own record is lost', async () => {
+  it("by the record of a mount if the volume's record is lost", async () => {
     mountRecords.write(stage, { ...READY, source: SOURCE, volume })
     expect(await place()).toBe(SOURCE)
   })
 
-  it('not through a link at its recorded path', async () => {
+  it('through no symbolic link at its recorded path', async () => {
     walked()
     stage.fs.renameSync(SOURCE, `${SOURCE}.moved`)
     stage.fs.symlinkSync(`${SOURCE}.moved`, SOURCE)
@@ -149,7 +149,7 @@ describe('a volume whose server may be unresponsive', () => {
   const refusal = (path: string) =>
     `directory "${path}" does not respond (the server or the daemon of its file system hangs, or a process keeps a directory of the path locked): repair that on the node, then call this again`
 
-  it('is not searched on an unresponsive server, and the result says so', async () => {
+  it('is not searched on an unresponsive server, and the result names the unresponsive path', async () => {
     mountAt('/nfs', { isNew: true })
     isNfs('/nfs')
     walked('/nfs/data')
@@ -166,7 +166,7 @@ describe('a volume whose server may be unresponsive', () => {
     await expect(findVolumePath(stage.session(), volume)).rejects.toThrow(refusal('/nfs/data'))
   })
 
-  it('is found at another path nevertheless', async () => {
+  it('is found at another path that responds', async () => {
     mountAt('/nfs', { isNew: true })
     isNfs('/nfs')
     walked('/nfs/data')
@@ -211,20 +211,20 @@ describe('a volume on a server is found', () => {
     expect(isAt('/share')).toBe(isFound)
   })
 
-  it('but not while it does not respond', async () => {
+  it('only while the server responds', async () => {
     mountShareAs('nfs', 'host:/a')
     stage.host.daemons.answers = async () => false
     expect(await place()).toBe('silent: /share')
   })
 
-  it('but not at a mount of a part of it', async () => {
+  it('at no mount of a part of the volume', async () => {
     mountShareAs('nfs', 'host:/a')
     changeRows({ '/share': (row) => row.replace(' / /share', ' /part /share') })
     expect(await place()).toBeUndefined()
     expect(isAt('/share')).toBe(false)
   })
 
-  it('but not below another mount', async () => {
+  it('at no path that another mount covers', async () => {
     const { table } = stage.host.mounts
     mountShareAs('nfs', 'host:/a')
     const before = stage.host.mounts.table()
@@ -235,7 +235,7 @@ describe('a volume on a server is found', () => {
     expect(isAt('/share')).toBe(false)
   })
 
-  it('is not found by another path that ends with its name', async () => {
+  it('at no recorded path where no mount of the server exists', async () => {
     stage.host.mounts.table = () => ''
     walked()
     expect(await place()).toBeUndefined()

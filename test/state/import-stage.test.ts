@@ -44,7 +44,7 @@ onEveryStage('an import', (open) => {
     return { ...session, host: { ...session.host, files: { ...files, moveDirectory } } }
   }
 
-  it("has the volume's lock from the moment of its publication", async () => {
+  it("an imported journal has the volume's lock from the moment of its publication", async () => {
     using made = await written()
     expect(await made.publish()).toBe('published')
     expect(files()).toEqual(['journal.db', 'lock', 'record.json'])
@@ -56,7 +56,7 @@ onEveryStage('an import', (open) => {
     expect(listVolumesInImport(session)).toEqual([])
   })
 
-  it("waits for a call that takes the volume's lock meanwhile", async () => {
+  it("an import waits for a call that has taken the volume's lock during the import", async () => {
     let other: Lock | undefined
     const on = raced(() => {
       other = tryLockRecordDirectory(session, locateVolumeRecords(session, VOLUME))
@@ -68,7 +68,7 @@ onEveryStage('an import', (open) => {
     expect(files()).toEqual(['journal.db', 'lock', 'record.json'])
   })
 
-  it('is given up if a call has recorded something meanwhile, and leaves nothing', async () => {
+  it('an import is given up and leaves no file if another call has recorded the volume during the import', async () => {
     const others = { ...RECORD, group: 3000 }
     const on = raced(() => volumeRecords.write(session, others))
     {
@@ -80,7 +80,7 @@ onEveryStage('an import', (open) => {
     expect(stage.fs.existsSync(locateImportDirectory(session, VOLUME).path)).toBe(false)
   })
 
-  it("is given up if a call keeps the volume's lock for long", async () => {
+  it("an import is given up if another call holds the volume's lock for too long", async () => {
     using _ = tryLockRecordDirectory(session, locateVolumeRecords(session, VOLUME))
     using made = await written()
     expect(await made.publish()).toBe('busy')

@@ -72,7 +72,7 @@ describe.each([
     [['lock']],
     [['record.json.new']],
     [['lock', 'reservation.json', 'reservation.json.new', 'progress.json', 'progress.json.new']],
-  ])('is removed if it has only %j', (files) => {
+  ])('is removed if its only file is %j', (files) => {
     put(placeOf(), ...files)
     expect(listLeftoverFiles(stage, placeOf())).toHaveLength(files.length)
     expect(removes()).toBe(true)
@@ -95,7 +95,7 @@ describe.each([
     expect(removes()).toBe(true)
   })
 
-  it('that does not exist counts as removed', () => {
+  it('counts as removed if it does not exist', () => {
     expect(removes()).toBe(true)
   })
 
@@ -224,7 +224,7 @@ describe('a record', () => {
   })
 })
 
-it('a leftover of every kind is removed by the next call, and nothing else', async () => {
+it('the next call removes leftover files of every kind, and no other file', async () => {
   const other = locateVolumeRecords(stage, '1.2-4-5')
   put(locateMountRecords(stage, '/pods/x/v'), 'lock')
   put(locateVolumeRecords(stage, VOLUME), 'progress.json')

@@ -70,7 +70,7 @@ it('the locks of a mount directory, of a volume and of the node are different', 
   ]).toEqual([true, true, true])
 })
 
-it('a lock whose directory is being removed is tried again', () => {
+it('a lock whose directory is being removed is not acquired, and any other error is thrown', () => {
   const missing = Object.assign(new Error('ENOENT'), { code: 'ENOENT' })
   const denied = Object.assign(new Error('EACCES'), { code: 'EACCES' })
   const failing = (error: Error) => {
@@ -103,7 +103,7 @@ describe('a lock of a process that waits in the kernel', () => {
     ).rejects.toThrow(STUCK)
   })
 
-  it('of a mount directory is waited for', async () => {
+  it('of a mount directory is waited for, even if the process stays in the kernel', async () => {
     const first = await acquireRecordLock(stage.session(), mount)
     const next = acquireRecordLock(
       sessionOf(() => 'waits'),
@@ -138,7 +138,7 @@ describe('a volume that a process of an ended call still walks', () => {
     stage.fs.writeFileSync(path, '4711')
   })
 
-  it('is busy, and nothing of it is removed', () => {
+  it('counts as busy, and none of its records is removed', () => {
     expect([isVolumeBusy(stage, name), isRecordDirectoryBusy(stage, volume)]).toEqual([true, false])
     expect(readWhileVolumeIdle(stage, name, () => 'read')).toBe('busy')
     expect(findVolumeWalkerPid(stage, name)).toBe(4711)
@@ -150,7 +150,7 @@ describe('a volume that a process of an ended call still walks', () => {
     expect(stage.fs.existsSync(volume.path)).toBe(false)
   })
 
-  it('is refused with the process id, unless the process ends within a moment', async () => {
+  it('is refused to other calls with the process id, unless the process ends within a moment', async () => {
     await expect(acquireRecordLock(stage.session(), volume)).rejects.toThrow(
       /^process 4711 still walks the volume for a call/,
     )
@@ -172,7 +172,7 @@ describe('a volume that a process of an ended call still walks', () => {
     await waitForReservationRelease(stage, name)
   })
 
-  it('for a running call is waited for like that call', async () => {
+  it('is waited for if the call is still running', async () => {
     walker.release()
     const call = await acquireRecordLock(stage.session(), volume)
     const again = stage.host.tryLock(locateWalkerLock(stage, name))

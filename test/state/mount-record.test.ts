@@ -51,7 +51,7 @@ function put(text: string): void {
 const unreadable = () => listRecordedMounts(store).filter(({ problem }) => problem !== undefined)
 
 describe('a mount record', () => {
-  it('has all that an unmount needs', () => {
+  it('has every value that an unmount needs', () => {
     expect(RECORD).toEqual({
       boot: 'boot-1',
       directory: '/pods/p/v',
@@ -86,7 +86,7 @@ describe('a mount record', () => {
     },
   )
 
-  it('may be in the directory of a longer one', () => {
+  it("may be in a parent directory of another mount's record", () => {
     const short = { ...RECORD, directory: `/${'x'.repeat(197)}` }
     const long = { ...RECORD, directory: `/${'x'.repeat(198)}` }
     for (const record of [short, long]) mountRecords.write(store, record)

@@ -51,13 +51,13 @@ describe('the path of a mount record', () => {
     expect(places.filter((place) => /\/(record\.json|lock|boot)(\/|$)/.test(place))).toEqual([])
   })
 
-  it("is readable for kubelet's directories", () => {
+  it("is readable for a person if the mount is in kubelet's directory", () => {
     expect(locateMountRecords(STATE, '/var/lib/kubelet/pods/8c03/volumes/modekeep~fs/v').path).toBe(
       '/var/lib/modekeep/mounts/%2Fvar%2Flib%2Fkubelet%2Fpods%2F8c03%2Fvolumes%2Fmodekeep~fs%2Fv',
     )
   })
 })
 
-it("a volume's records have their own directory, apart from mounts and pods' sources", () => {
+it('the records of a volume have a directory apart from mount records and from the sources of pods', () => {
   expect(locateVolumeRecords(STATE, 'fs-2-3').path).toBe('/var/lib/modekeep/ownership/fs-2-3')
 })

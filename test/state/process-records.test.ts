@@ -31,7 +31,7 @@ function lock(host: Host, volume: string): void {
 
 const listed = (store: Store) => listReservations(store).map(({ record, problem }) => record ?? problem)
 
-it('a reservation is read as it was written, and listed while its call runs, until it is removed', () => {
+it('a reservation of a volume is read as it was written, and listed while its call runs, until the call removes it', () => {
   const store = { host: memoryHost(new MemoryWorld()), config: { stateDir: '/state' } }
   expect(listed(store)).toEqual([])
   reservationRecords.write(store, RESERVATION)
@@ -58,7 +58,7 @@ it.each([
   expect(listed(store)).toEqual([expect.any(problem)])
 })
 
-it('leftovers of crashed calls are removed, also partial ones, but nothing of running calls or foreign', () => {
+it('complete and partial reservations of crashed calls are removed, those of running calls and foreign files stay', () => {
   const store = { host: memoryHost(new MemoryWorld()), config: { stateDir: '/state' } }
   const names = () => store.host.files.list('/state/reservations').sort()
   removeStaleReservations(store)

@@ -21,7 +21,7 @@ const listed = () =>
     .map(({ directory, hasRecord }) => [directory, hasRecord])
     .sort()
 
-it('record directories of mounts are found for any name, and nothing else is', () => {
+it('the record directories of mounts are listed for any mount path, and no other directory is', () => {
   const names = ['/pods/a/v', '/with space\n/é', `/${'x'.repeat(450)}`]
   for (const name of names) put(locateMountRecords(stage, name).path, 'record.json', 'lock')
   put(locateMountRecords(stage, '/pods/b/v').path, 'lock')
@@ -29,7 +29,7 @@ it('record directories of mounts are found for any name, and nothing else is', (
   expect(listed()).toEqual([...names.map((name) => [name, true]), ['/pods/b/v', false]].sort())
 })
 
-it('the record directory of a longer name does not count as a file of the shorter one', () => {
+it('the record directory of a longer mount path does not count as a record of the shorter path', () => {
   const [short, long] = [`/${'x'.repeat(197)}`, `/${'x'.repeat(198)}`]
   put(locateMountRecords(stage, long).path, 'record.json')
   expect(listed()).toEqual([[long, true]])
@@ -42,7 +42,7 @@ it('the record directory of a longer name does not count as a file of the shorte
   expect(listLeftoverFiles(stage, locateMountRecords(stage, long))).toBeUndefined()
 })
 
-it('a record directory with a truncated name of an interrupted call is not taken for another one', () => {
+it('a record directory whose name an interrupted call truncated is not listed as another mount', () => {
   const { path } = locateMountRecords(stage, `/${'é'.repeat(120)}`)
   const [first = ''] = path.slice(`${stage.config.stateDir}/mounts/`.length).split('/')
   put(`${stage.config.stateDir}/mounts/${first}`)

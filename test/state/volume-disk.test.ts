@@ -31,7 +31,7 @@ const files = () => groups(listTree(disk.fs as unknown as typeof stage.fs, '/'))
 const DIFFER = /are of serial A, wwid A, and this is serial B: a copy, or a forged one/
 
 describe('the recorded disk of a volume', () => {
-  it('is written by its walk, and another disk is refused, unless forced', async () => {
+  it('is written by a walk, and a walk on another disk is refused unless forced', async () => {
     await walk()
     expect(recorded()).toEqual({ shown: 'serial A, wwid A', identities: ['serial A', 'wwid A'] })
     disk.disk = ['serial B']
@@ -54,7 +54,7 @@ describe('the recorded disk of a volume', () => {
   it.each([
     ['f_fsid on ext4', 'ef53.00112233445566ff', true],
     ['f_fsid on xfs, which is the device number', '58465342.fd00', false],
-  ])('with a volume named by %s, is or is not distinguished by a new UUID', async (_, id, helps) => {
+  ])('of a volume named by %s is or is not distinguished by a new UUID', async (_, id, helps) => {
     Object.assign(disk, { id })
     await walk()
     disk.disk = ['serial B']
@@ -71,7 +71,7 @@ describe('the recorded disk of a volume', () => {
     expect(await restore()).toMatchObject({ outcome: 'restored', otherDisk: undefined })
   })
 
-  it('is not compared if the kernel reports none then or now, and the recorded names stay', async () => {
+  it('is not compared if the kernel reports no disk at the walk or now, and the recorded names stay', async () => {
     await walk()
     disk.disk = []
     await walk()
@@ -101,7 +101,7 @@ describe('the recorded disk of a volume', () => {
     await expect(restore()).rejects.toThrow(/are of serial A, wwid A, and this is serial B/)
   })
 
-  it('is searched for the volume, and another disk is not accepted', async () => {
+  it('is used to find the volume, and a copy on another disk is not found', async () => {
     await walk()
     const lookups = createPathLookups(stage)
     const place = async (isAny = false) => (await locateVolume(stage.session(), volume(), lookups, isAny))?.path
@@ -112,7 +112,7 @@ describe('the recorded disk of a volume', () => {
     expect(await other()).toMatch(DIFFER)
   })
 
-  it('is not compared if the records are on the same disk, as a clone copies both', async () => {
+  it('is not compared if the records lie on the same disk, because a clone copies both', async () => {
     const source = '/node/volumes/data'
     makeTree(stage.fs, source, ['file two 0640 7'])
     const root = stage.world?.rootMount.fileSystem

@@ -37,14 +37,14 @@ describe("a volume's identity", () => {
     expect([parseVolumeId(text), isVolumeId(text), isTextVolumeId(text)]).toEqual([undefined, false, false])
   })
 
-  it('begins with each of its own beginnings, and never with a path', () => {
+  it('is recognized by every prefix of its text, and a path is never such a prefix', () => {
     for (const text of [`${UUID}-2-abc`, 'ef53.01-1a-0', `text-${DIGEST}`])
       for (let length = 1; length <= text.length; length++)
         expect(isPlainVolumeIdPrefix(text.slice(0, length))).toBe(true)
     for (const text of ['', '.', '..', '/srv', 'data', '1-2-3-4']) expect(isPlainVolumeIdPrefix(text)).toBe(false)
   })
 
-  it('has the same root only with the same inode number and birth time', () => {
+  it('matches a root only if both inode number and birth time are equal', () => {
     const id = parseRootVolumeId('1.2-1a-5')
     expect(isSameVolumeRoot(id, { inode: 26n, born: 5n })).toBe(true)
     expect(isSameVolumeRoot(id, { inode: 27n, born: 5n })).toBe(false)
@@ -52,7 +52,7 @@ describe("a volume's identity", () => {
     expect(isSameVolumeRoot(parseRootVolumeId(`text-${DIGEST}`), { inode: 26n, born: 5n })).toBe(false)
   })
 
-  it('depends on the number of a device only for f_fsid on xfs', () => {
+  it('depends on the device number only if it is made of f_fsid on xfs', () => {
     expect(['58465342.1-2-3', 'ef53.58465342-2-3', '58465342-2-3'].map(isVolumeNamedByDevice)).toEqual([
       true,
       false,

@@ -61,12 +61,12 @@ describe('the name of a volume on a kernel that reports UUIDs', () => {
     expect(arrange(kernel, recorded).named()).toBe(wanted)
   })
 
-  it('is one of two, and has no second one if the kernel reports no UUID', () => {
+  it('is made of the UUID or of f_fsid, and only of f_fsid if the kernel reports no UUID', () => {
     expect(arrange({}, {}).names()).toEqual({ now: NOW, former: OLDER })
     expect(arrange({ id: FORMER }, {}).names()).toEqual({ now: OLDER, former: undefined })
   })
 
-  it('is the new one after the older record was removed, and a call with the older one is refused', () => {
+  it('is made of the UUID after the record with the older name was removed, and a call with the older name is refused', () => {
     const { store, named } = arrange({}, { [OLDER]: 'record.json' })
     expect(named()).toBe(OLDER)
     const check = (volume: string) => () => refuseRenamedVolume(store, volume, ROOT, '/srv/data')
@@ -155,7 +155,7 @@ describe('the name of a volume on xfs whose loop device has changed', () => {
   })
 })
 
-it("an incomplete walk on another disk keeps the volume's name, as its inodes may have the group", () => {
+it('after an incomplete walk on another disk the volume keeps its recorded name, as its inodes may have the group', () => {
   expect(arrangeXfs({ id: UUID }, { [LOOP_0]: ['image B'] }, false)).toBe(LOOP_0)
 })
 

@@ -47,7 +47,7 @@ it('journals may take a tenth of the file system, at least 16 MiB, and any size 
   expect(reserveJournalGrowth(store, 0, MIB)).toBeGreaterThanOrEqual(MIB)
 })
 
-it('journals are measured once, and not again until the reserved bytes could exceed the limit', () => {
+it('the journals of all volumes are measured once, and not again until the reserved bytes could exceed the limit', () => {
   for (let n = 0; n < 10; n++) fill(volumeOf(n), MIB)
   reserveJournalGrowth(store, 0)
   expect(lists).toBe(12)
@@ -60,7 +60,7 @@ it('journals are measured once, and not again until the reserved bytes could exc
   expect(lists).toBe(0)
 })
 
-it('many small journals together may take no more than one large one', () => {
+it('many small journals together may take no more space than one large journal', () => {
   let taken = 0
   const grow = () => {
     for (let n = 0; n < 1000; n++) {
@@ -75,7 +75,7 @@ it('many small journals together may take no more than one large one', () => {
   expect(taken).toBeLessThanOrEqual(20 * MIB)
 })
 
-it('released bytes can be reserved again', () => {
+it('bytes of deleted journals can be reserved again', () => {
   fill(volumeOf(1), 15 * MIB)
   fill(volumeOf(2), 5 * MIB)
   const refused =

@@ -55,14 +55,14 @@ it.each([
   expect(volumeRecords.find(store, 'fs-2-3').problem?.message).toContain('/state/ownership/fs-2-3/record.json')
 })
 
-it('a volume record is read from the file that the other cases damage', () => {
+it('a volume record is read from an undamaged file', () => {
   const world = new MemoryWorld()
   world.fs.mkdirSync('/state/ownership/fs-2-3', { recursive: true })
   world.fs.writeFileSync('/state/ownership/fs-2-3/record.json', addChecksum({ format: 2, ...RECORD }))
   expect(volumeRecords.read({ host: memoryHost(world), config: { stateDir: '/state' } }, 'fs-2-3')).toEqual(RECORD)
 })
 
-it('a volume is named by file system, root inode and birth time, with all their bits', () => {
+it('the name of a volume has all bits of its file system id, root inode number and birth time', () => {
   const host = memoryHost(new MemoryWorld())
   const named = { ...host, inodes: { ...host.inodes, fileSystemId: () => 'f00d' } }
   const stat = { inode: 2n ** 64n - 1n, born: 1_700_000_000_000_000_000n } as Stat

@@ -49,7 +49,7 @@ describe('the source of a bind mount', () => {
     ['/var/lib/modekeep', '/var/lib/modekeep'],
     ['/var/lib/modekeep/mounts', '/var/lib/modekeep'],
     ['/var/lib/modekeep/ownership', '/var/lib/modekeep'],
-  ])('%j is refused next to the records of %j', (source, stateDir) => {
+  ])('%j is refused because it overlaps the state directory %j', (source, stateDir) => {
     expect(rendered(faults(source, [], stateDir))).toEqual([
       `option "source" is ${JSON.stringify(source)}: it holds modekeep's own records, which no pod may see; name another directory`,
     ])
@@ -68,11 +68,11 @@ describe('the source of a bind mount', () => {
     ['/mounts', '/state'],
     ['/var/lib2', '/var/lib/modekeep'],
     ['/var/lib/modekeep/volumes/x', '/var/lib/modekeep'],
-  ])('%j is allowed next to the records of %j', (source, stateDir) => {
+  ])('%j is allowed because it does not overlap the state directory %j', (source, stateDir) => {
     expect(faults(source, [], stateDir)).toEqual([])
   })
 
-  it('is by default next to the records', () => {
+  it("may by default lie next to the directory of modekeep's records", () => {
     const check = (source: string) =>
       bindKind.faults(
         { source: parseSource(source), fsType: 'bind', ownership: 'none', mountOptions: [], readOnly: false },
@@ -88,7 +88,7 @@ describe('the source of a bind mount', () => {
     ])
   })
 
-  it('that is missing is reported', () => {
+  it('that does not exist is reported with a remedy', () => {
     expect(rendered(faults(''))).toEqual(['option "source" is missing: name the directory of the node to mount'])
   })
 

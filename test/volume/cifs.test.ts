@@ -33,7 +33,7 @@ describe('credentials', () => {
     expect(credentials({ username: 'bob', password })).toBe(`username=bob\npassword=${password}\n`)
   })
 
-  it('may have bytes that are no text, and a domain', () => {
+  it('may have a domain and bytes that are not valid UTF-8', () => {
     const password = Buffer.from([0xff, 0xfe, 0x80])
     expect(credentials({ username: ' b o b ', password, domain: 'W G' })).toBe(
       'username= b o b \npassword=\xff\xfe\x80\ndomain=W G\n',
@@ -59,7 +59,7 @@ describe('credentials', () => {
     }
   })
 
-  it('are complete or missing', () => {
+  it('must be complete or absent', () => {
     expect(() => credentials({ username: 'bob' })).toThrow('the secret has no key "password": add it')
     expect(() => credentials({ domain: 'WG' })).toThrow('the secret has no key "username": add it')
     expect(credentials({ other: 'x' })).toBeUndefined()
@@ -139,7 +139,7 @@ describe.skipIf(!isRoot)(addSkipReason(`a mounted CIFS share, ${runsAgainst('cif
     return stage
   }
 
-  it('passes exactly these arguments to mount.cifs, and credentials in no file of the node', async () => {
+  it('a CIFS share passes exactly the expected arguments to mount.cifs, and writes credentials to no file of the node', async () => {
     const stage = openStage()
     const secrets = secretsOf({ username: 'bob', password: 'a,b"c!$d', domain: 'WG', unused: 'z' })
     await stage.open({ source: SOURCE, mountOptions: ['vers=3.0', 'seal', 'noexec'], readOnly: true }, { secrets })
@@ -151,7 +151,7 @@ describe.skipIf(!isRoot)(addSkipReason(`a mounted CIFS share, ${runsAgainst('cif
     expect(stage.programs.read('environment')).not.toContain('a,b')
   })
 
-  it("shows its files with the pod's group, as its server decides about groups", async () => {
+  it("a CIFS share shows its files with the pod's group, because its server decides about groups", async () => {
     const stage = openStage()
     await stage.open({ source: SOURCE, mountOptions: ['uid=1000'] }, { secrets: secretsOf(USER), group: 2000 })
     expect(stage.mountOptions().slice(0, 5)).toEqual([
@@ -163,28 +163,31 @@ describe.skipIf(!isRoot)(addSkipReason(`a mounted CIFS share, ${runsAgainst('cif
     ])
   })
 
-  it('keeps the file_mode and dir_mode of the mount options', async () => {
+  it('a CIFS share keeps the file_mode and dir_mode of the mount options', async () => {
     const stage = openStage()
     const mountOptions = ['dir_mode=0750', 'gid=2000']
     await stage.open({ source: SOURCE, mountOptions }, { secrets: secretsOf(USER), group: 2000 })
     expect(stage.mountOptions().slice(0, 4)).toEqual(['dir_mode=0750', 'gid=2000', 'forcegid', 'file_mode=0660'])
   })
 
-  it.each(['gid=3000', 'noforcegid'])("refuses %s together with the pod's group", async (option) => {
+  it.each(['gid=3000', 'noforcegid'])("a CIFS share refuses %s together with the pod's group", async (option) => {
     const work = openStage().open({ source: SOURCE, mountOptions: [option] }, { secrets: secretsOf(USER), group: 2000 })
     expect(await readFailureMessage(work)).toBe(
       `option "mountOptions" has "${option}", but ownership "auto" shows all files as group 2000: leave one of them out`,
     )
   })
 
-  it.each(['guest', 'sec=krb5', 'sec=krb5i', 'sec=none'])('needs no secret with %s', async (option) => {
-    const stage = openStage()
-    await stage.open({ source: SOURCE, mountOptions: [option] })
-    expect(stage.mountOptions()).toEqual([option, 'nosuid', 'nodev'])
-    expect(stage.programs.read('secret-file')).toBe('')
-  })
+  it.each(['guest', 'sec=krb5', 'sec=krb5i', 'sec=none'])(
+    'a CIFS share needs no Secret with mount option %s',
+    async (option) => {
+      const stage = openStage()
+      await stage.open({ source: SOURCE, mountOptions: [option] })
+      expect(stage.mountOptions()).toEqual([option, 'nosuid', 'nodev'])
+      expect(stage.programs.read('secret-file')).toBe('')
+    },
+  )
 
-  it('needs a user otherwise, and the message names the given keys', async () => {
+  it("a CIFS share without a user in its Secret is refused, and the message names the Secret's keys", async () => {
     const rest = 'or write guest or, where the node allows it, sec=krb5 or sec=krb5i into mountOptions'
     expect(await readFailureMessage(openStage().open({ source: SOURCE }))).toBe(
       `a share needs a user: name a secret with the keys username and password in secretRef, ${rest}`,
@@ -195,7 +198,7 @@ describe.skipIf(!isRoot)(addSkipReason(`a mounted CIFS share, ${runsAgainst('cif
     )
   })
 
-  it('is refused with both guest and a user', async () => {
+  it('a CIFS share with both guest and a user is refused', async () => {
     const work = openStage().open({ source: SOURCE, mountOptions: ['guest'] }, { secrets: secretsOf(USER) })
     expect(await readFailureMessage(work)).toBe(
       'option "mountOptions" has guest, but a secret has a username: leave one of them out',

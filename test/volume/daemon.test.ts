@@ -39,14 +39,14 @@ it('a daemon counts as stopped by a signal or a debugger, and not if it sleeps o
   expect(isDaemonStopped(undefined)).toBe(false)
 })
 
-it('at an unmount stopped daemons are ended, and running ones are reported', () => {
+it('an unmount ends stopped daemons and reports running daemons', () => {
   const { session, killed } = nodeWith({ old: 'T', writing: 'S', own: 't' })
   const left = endStoppedDaemons(session, { staging: 'own', replacedDaemons: ['old', 'writing', 'gone'] })
   expect(left).toEqual(['writing'])
   expect(killed).toEqual(['old', 'own'])
 })
 
-it('a daemon is searched among the recorded processes, and ended with no others', () => {
+it('a daemon is searched only among the recorded processes, and no other process is ended', () => {
   const session = memoryStage().session()
   const asked: unknown[] = []
   const daemons = {
@@ -71,7 +71,7 @@ it('a daemon is searched among the recorded processes, and ended with no others'
   ])
 })
 
-it('a mount without a daemon has none to end', () => {
+it('for a mount without a daemon no process is searched or ended', () => {
   const { session, killed } = nodeWith({ another: 'T' })
   expect(endStoppedDaemons(session, { staging: undefined, replacedDaemons: [] })).toEqual([])
   expect(killed).toEqual([])
@@ -196,7 +196,7 @@ describe('a mount of a daemon or a server', () => {
     expect(stage.warnings).toEqual([expect.stringMatching(/^its server does not respond: the kernel may wait/)])
   })
 
-  it('is not queried while its daemon lives, and is once the daemon has ended', async () => {
+  it('is queried for its health only after its daemon has ended', async () => {
     const there = record(mountTree())
     const living = served({ daemon: STOPPED })
     expect(await statServedMount(living.session, point, there)).toEqual({
@@ -246,7 +246,7 @@ describe('a mount of a daemon or a server', () => {
     expect(asked).toHaveLength(times)
   })
 
-  describe('has a guard beneath it', () => {
+  describe('has a read-only guard mount beneath', () => {
     const changes = () => world().actions.map((action) => action.replace(/^(create-tree tmpfs) .*/, '$1'))
     /** The table rows that the kernel writes for the created trees. */
     function withTable(): Host {
@@ -273,7 +273,7 @@ describe('a mount of a daemon or a server', () => {
       }
     }
 
-    it('that is read-only before it is visible, and is attached once', () => {
+    it('that is read-only before it becomes visible, and is attached once', () => {
       const host = withTable()
       const mountId = mountTree()
       world().actions.length = 0
@@ -311,14 +311,14 @@ describe('after a replacement', () => {
     return { session, killed }
   }
 
-  it('stopped and ended daemons are ended and removed from the record, and the serving one stays', () => {
+  it('stopped and ended daemons are removed from the mount record, and the serving daemon stays', () => {
     const { session, killed } = replaced({ old: 'T', writing: 'S', own: 'T' }, ['old', 'writing', 'gone'])
     endReplacedDaemons(session, PLACE)
     expect(killed).toEqual(['old'])
     expect(left(session)).toEqual(['writing'])
   })
 
-  it('the record is not written if all daemons run, or nothing is recorded', () => {
+  it('the mount record is not written if all its daemons run, or if no record exists', () => {
     const { session } = replaced({ writing: 'S' }, ['writing'])
     const { files } = session.host
     const written: string[] = []

@@ -63,7 +63,7 @@ describe('the options of FUSE programs', () => {
     ['squashfuse', 'timeout=1'],
     ['squashfuse', 'fsname=x'],
     ['other', 'umask=9'],
-  ])('are otherwise refused for %s: %s', (program, options) => {
+  ])('that are unsafe, unknown or invalid are refused for %s: %s', (program, options) => {
     expect(faults(program, options)).toEqual([expect.stringMatching(/^option "mountOptions" has/)])
   })
 

@@ -96,19 +96,26 @@ describe('an NFS export', () => {
 })
 
 describe.skipIf(!isRoot)(addSkipReason(`a mounted NFS export, ${runsAgainst('nfs')}`, cannotMountWith()), () => {
-  it.each([nfsKind, nfs4Kind])('passes exactly these arguments and this environment to mount.$name', async (kind) => {
-    const stage = new RemoteStage(kind)
-    stage.programs.add(`mount.${kind.name}`, MOUNTING)
-    const { mode } = await stage.open({ source: SOURCE, mountOptions: ['vers=4.2', 'noexec', 'hard'], readOnly: true })
-    expect(mode & 0o777).toBe(0o750)
-    const [source, directory, ...rest] = stage.argv()
-    expect(source).toBe(SOURCE)
-    expect(directory).toMatch(new RegExp(`^${stage.stateDir}/`))
-    expect(rest).toEqual(['-o', 'vers=4.2,hard,nosuid,nodev,retry=0,sec=sys,ro'])
-    expect(stage.programs.read('environment')).toContain('LC_ALL=C\0')
-  })
+  it.each([nfsKind, nfs4Kind])(
+    'an NFS export passes exactly the expected arguments and environment to mount.$name',
+    async (kind) => {
+      const stage = new RemoteStage(kind)
+      stage.programs.add(`mount.${kind.name}`, MOUNTING)
+      const { mode } = await stage.open({
+        source: SOURCE,
+        mountOptions: ['vers=4.2', 'noexec', 'hard'],
+        readOnly: true,
+      })
+      expect(mode & 0o777).toBe(0o750)
+      const [source, directory, ...rest] = stage.argv()
+      expect(source).toBe(SOURCE)
+      expect(directory).toMatch(new RegExp(`^${stage.stateDir}/`))
+      expect(rest).toEqual(['-o', 'vers=4.2,hard,nosuid,nodev,retry=0,sec=sys,ro'])
+      expect(stage.programs.read('environment')).toContain('LC_ALL=C\0')
+    },
+  )
 
-  it('is refused with the message of a failing mount.nfs', async () => {
+  it('an NFS export is refused with the message of a failing mount.nfs', async () => {
     const stage = new RemoteStage(nfsKind)
     stage.programs.add('mount.nfs', 'echo "mount.nfs: access denied by server while mounting $1" >&2; exit 32')
     expect(await readFailureMessage(stage.open({ source: SOURCE }))).toBe(

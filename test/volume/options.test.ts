@@ -52,13 +52,13 @@ describe('mount options', () => {
   })
 
   it.each([['bogus'], ['bind'], ['remount'], ['X'], ['=5'], ['__proto__'], ['context=x'], ['RO'], ['SIZE=5']])(
-    '%j is unknown',
+    '%j is refused as unknown',
     (option) => {
       expect(rendered(faults([option]))).toEqual([unknown(option)])
     },
   )
 
-  it('that are unknown are one fault', () => {
+  it('that are unknown are reported together as one fault', () => {
     expect(rendered(faults(['bogus', 'suid', 'ro', 'other=1', 'dev', 'bogus']))).toEqual([
       unknown('bogus', 'other=1', 'bogus'),
     ])
@@ -73,13 +73,13 @@ describe('mount options', () => {
   })
 
   it.each([[['size=5', 'size=6']], [['size=5', 'size=5']], [['size=5', 'ro', 'size=6']]])(
-    "%j have one of the file system's own twice",
+    '%j are refused because an option of the file system is given twice',
     (options) => {
       expect(rendered(faults(options))).toEqual(['option "mountOptions" has size twice: keep one'])
     },
   )
 
-  it('given twice with an invalid value have both faults', () => {
+  it('that are given twice with an invalid value cause both faults', () => {
     expect(rendered(faults(['size=5', 'size=x']))).toEqual([
       'option "mountOptions" has "size=x": write it like size=64',
       'option "mountOptions" has size twice: keep one',

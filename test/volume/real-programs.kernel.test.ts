@@ -42,11 +42,14 @@ describe.skipIf(cannot !== '')(addSkipReason("the programs of Debian's packages,
     expect(text).toContain(`,user=b o b,domain=W=G,pass=${password.replaceAll(',', ',,')}`)
   })
 
-  it.each([nfsKind, nfs4Kind])('mount.$name parses its arguments, and reports at once why it fails', async (kind) => {
-    const message = await readFailureMessage(
-      new RemoteStage(kind).open({ source: '127.0.0.1:/exports', mountOptions: ['vers=4.2', 'port=1', 'soft'] }),
-    )
-    expect(message).toMatch(/^mount\.nfs4? failed with exit status 32: mount\.nfs4?: /)
-    expect(message).not.toMatch(/usage/i)
-  })
+  it.each([nfsKind, nfs4Kind])(
+    "mount.$name accepts modekeep's arguments, and reports at once why the mount fails",
+    async (kind) => {
+      const message = await readFailureMessage(
+        new RemoteStage(kind).open({ source: '127.0.0.1:/exports', mountOptions: ['vers=4.2', 'port=1', 'soft'] }),
+      )
+      expect(message).toMatch(/^mount\.nfs4? failed with exit status 32: mount\.nfs4?: /)
+      expect(message).not.toMatch(/usage/i)
+    },
+  )
 })

@@ -29,7 +29,7 @@ const noSamba = cannotMountWith('smbd', 'smbclient', 'mount.cifs')
 const noGanesha = cannotMountWith('ganesha.nfsd', 'mount.nfs4').replace(/install nfs-ganesha\b/, '$& nfs-ganesha-vfs')
 
 describe.skipIf(noSamba !== '')(title('a share of a real samba', 'cifs', noSamba), () => {
-  it('accepts the credentials that modekeep writes, through the inherited descriptor', async () => {
+  it('a real samba server accepts the credentials that modekeep writes through the inherited descriptor', async () => {
     const { port, top } = await startSamba(PASSWORD)
     const secretFile = formatCifsCredentials(SECRETS)
     if (!secretFile) throw new Error('there are no credentials')
@@ -75,13 +75,18 @@ describe.skipIf(noSamba !== '')(title('a share of a real samba', 'cifs', noSamba
 describe.skipIf(noGanesha !== '')(title('an export of a real nfs-ganesha', 'nfs4', noGanesha), () => {
   const source = '127.0.0.1:/export'
 
-  withoutKernel('nfs4')('is asked for by mount.nfs4, which says what this kernel lacks', async () => {
-    const { port } = await startGanesha('no_root_squash')
-    const message = await readFailureMessage(new RemoteStage(nfs4Kind).open({ source, mountOptions: [`port=${port}`] }))
-    expect(message).toMatch(
-      /^mount\.nfs4 failed with exit status 32: mount\.nfs4?: .*(No such device|not supported|not configured)/,
-    )
-  })
+  withoutKernel('nfs4')(
+    'an export of nfs-ganesha is requested by mount.nfs4, which reports that this kernel does not support NFS',
+    async () => {
+      const { port } = await startGanesha('no_root_squash')
+      const message = await readFailureMessage(
+        new RemoteStage(nfs4Kind).open({ source, mountOptions: [`port=${port}`] }),
+      )
+      expect(message).toMatch(
+        /^mount\.nfs4 failed with exit status 32: mount\.nfs4?: .*(No such device|not supported|not configured)/,
+      )
+    },
+  )
 
   onKernel('nfs4')('is mounted, and walked if root is not squashed', async () => {
     const { port, shared } = await startGanesha('no_root_squash')

@@ -32,7 +32,7 @@ const cannotHang = cannotServe('bindfs')
 const CIFS = { ...NFS, 'kubernetes.io/fsType': 'cifs', source: '//server/share', mountOptions: 'guest' }
 
 describe.skipIf(!isRoot)(addSkipReason(`a volume on a server, ${runsAgainst('nfs')}`, cannotMountWith()), () => {
-  it('is mounted once, walked, ready at a repeat, and leaves nothing when it is unmounted', async () => {
+  it('a volume on a server is mounted and walked once, kept at a repeated mount, and leaves nothing after its unmount', async () => {
     const { stage, exported, programs } = openStage()
     const options = { ...NFS, ownership: 'walk' }
     await stage.mount('a', options)
@@ -45,7 +45,7 @@ describe.skipIf(!isRoot)(addSkipReason(`a volume on a server, ${runsAgainst('nfs
     expect(execFileSync('findmnt', ['-rno', 'TARGET']).toString()).not.toContain(`${stage.config.stateDir}/`)
   })
 
-  it('that cannot be mounted leaves no mount and no record', async () => {
+  it('a volume on a server that cannot be mounted leaves no mount and no record', async () => {
     const { stage, programs } = openStage()
     programs.add('mount.nfs', 'echo "mount.nfs: Connection refused" >&2; exit 32')
     await expect(stage.mount('a', NFS)).rejects.toThrow(
@@ -56,7 +56,7 @@ describe.skipIf(!isRoot)(addSkipReason(`a volume on a server, ${runsAgainst('nfs
     expect(execFileSync('findmnt', ['-rno', 'TARGET']).toString()).not.toContain(`${stage.config.stateDir}/`)
   })
 
-  it("that hangs is given up after helperTimeoutSeconds, and the pod's directory is unchanged", async () => {
+  it("a mount of a server that hangs is given up after helperTimeoutSeconds, and the pod's directory is unchanged", async () => {
     const { stage, programs } = openStage()
     stage.config = { ...stage.config, helperTimeoutSeconds: 1 }
     programs.add('mount.nfs', 'sleep 1000')
@@ -65,7 +65,7 @@ describe.skipIf(!isRoot)(addSkipReason(`a volume on a server, ${runsAgainst('nfs
     expect(fs.readdirSync(stage.podDirectory('a'))).toEqual([])
   })
 
-  it('of CIFS shows the group by mount options, reports it, and needs no rule with singleNode', async () => {
+  it('a CIFS volume shows the group by mount options, reports this method, and needs no rule with singleNode', async () => {
     const { stage, exported, programs } = openStage()
     stage.config = { ...stage.config, allow: [{ sources: ['//server/share'], fsTypes: ['cifs'] }] }
     await stage.mount('a', { ...CIFS, ownership: 'auto' })
@@ -75,7 +75,7 @@ describe.skipIf(!isRoot)(addSkipReason(`a volume on a server, ${runsAgainst('nfs
     await stage.unmount('a')
   })
 
-  it('of CIFS cannot be walked, and the message names the remedy', async () => {
+  it('a CIFS volume cannot be walked, and the message names the remedy', async () => {
     const { stage } = openStage()
     await expect(stage.mount('a', { ...CIFS, ownership: 'walk' })).rejects.toThrow(
       'option "ownership" is "walk", but on "cifs" its server decides about groups: use "auto", which gives the group by mount options',
@@ -83,7 +83,7 @@ describe.skipIf(!isRoot)(addSkipReason(`a volume on a server, ${runsAgainst('nfs
   })
 
   it.skipIf(cannotHang !== '')(
-    `whose server hangs blocks neither calls nor heal nor the unmount, and is reported${cannotHang && ` (skipped: ${cannotHang})`}`,
+    `a volume whose server hangs blocks neither calls nor heal nor the unmount, and is reported${cannotHang && ` (skipped: ${cannotHang})`}`,
     async () => {
       const { stage, exported, programs } = openStage()
       programs.add('mount.nfs', `bindfs -o attr_timeout=0,entry_timeout=0 ${exported} "$2"`)

@@ -67,7 +67,7 @@ describe.skipIf(!isRoot)(title, () => {
     ['fuse.bindfs', 'it takes none'],
     ['cifs', 'it takes username, password, domain'],
     ['fuse.sshfs', 'it takes ssh-privatekey, password, known_hosts'],
-  ])('a key that %s does not support is refused by name', async (fsType, takes) => {
+  ])('a key of a Secret that %s does not support is refused by name', async (fsType, takes) => {
     allow()
     const made = mountWith(fsType, { token: VALUE }, `${stage.top}/volumes/data`)
     await expect(made).rejects.toThrow('the Secret has "token"')
@@ -75,7 +75,7 @@ describe.skipIf(!isRoot)(title, () => {
     await expect(made).rejects.not.toThrow(VALUE)
   })
 
-  it('a key that no rule names is refused for a FUSE program', async () => {
+  it('a key of a Secret that no rule names is refused for a FUSE program', async () => {
     allow()
     await expect(mountWith('fuse.s3fs', { passwd: VALUE })).rejects.toThrow(
       'the key "passwd" of its Secret in secretKeys',
@@ -87,7 +87,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect(stage.layers('a')).toEqual([])
   })
 
-  it('a key is passed to the program in a file of mode 0600 in memory, which is removed when the mount is ready', async () => {
+  it('a key of a Secret is passed to the program in a file of mode 0600 in memory, which is removed when the mount is ready', async () => {
     allow({ passwd: { option: 'passwd_file' } })
     await mountWith('fuse.s3fs', { passwd: VALUE })
     expect([read('content'), read('mode'), read('type')]).toEqual([VALUE, '600 0 0\n', 'tmpfs\n'])
@@ -102,26 +102,26 @@ describe.skipIf(!isRoot)(title, () => {
     await unmountPodVolume(stage.session(), stage.podDirectory('a'))
   })
 
-  it('a key that a daemon keeps is a descriptor that no other process can open by name', async () => {
+  it('a key of a Secret that a daemon keeps is a descriptor that no other process can open by name', async () => {
     allow({ passwd: { option: 'passwd_file', keep: 'daemon' } })
     await mountWith('fuse.s3fs', { passwd: VALUE })
     expect([read('content'), read('path')]).toEqual([VALUE, '/proc/self/fd/3'])
     expect(read('mode')).toMatch(/^[46]00 0 0/)
   })
 
-  it('a key is passed in the environment only if the rule names a variable', async () => {
+  it('a key of a Secret is passed in the environment only if the rule names a variable', async () => {
     allow({ passwd: { option: 'passwd_file' }, id: { variable: 'AWS_ACCESS_KEY_ID' } })
     await mountWith('fuse.s3fs', { passwd: 'x', id: VALUE })
     expect(read('environ').split('\n')).toContain(`AWS_ACCESS_KEY_ID=${VALUE}`)
     expect(read('cmdline')).not.toContain(VALUE)
   })
 
-  it('a value with a zero byte is refused for a variable, without showing it', async () => {
+  it("a Secret's value with a zero byte is refused for an environment variable, and the message does not show the value", async () => {
     allow({ id: { variable: 'AWS_ACCESS_KEY_ID' } })
     await expect(mountWith('fuse.s3fs', { id: 'a\0b' })).rejects.toThrow('key "id" of the Secret')
   })
 
-  it('a failing program leaves no file, and its message has no secret', async () => {
+  it('a FUSE program that fails leaves no file, and the error message contains no secret', async () => {
     allow({ passwd: { option: 'passwd_file' } })
     const made = mountWith('fuse.s3fs', { passwd: VALUE }, 'bucket:fail')
     await expect(made).rejects.toThrow('s3fs failed')
@@ -129,7 +129,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect(fs.readdirSync(`${stage.config.stateDir}/staging`)).toEqual([])
   })
 
-  it('an option that the rule sets from the Secret cannot be set by the author', async () => {
+  it("an option that a rule sets from the Secret cannot be set in the pod's mountOptions", async () => {
     allow({ passwd: { option: 'passwd_file' } })
     stage.config = {
       ...stage.config,

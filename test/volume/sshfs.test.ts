@@ -64,7 +64,7 @@ describe('the login of sshfs', () => {
     expect(() => loginWith(secrets, mountOptions)).toThrow(message)
   })
 
-  it('with a password may reconnect', () => {
+  it('with a password may reconnect after a lost connection', () => {
     expect(loginWith({ password: 'x' }, ['reconnect']).input).toBe('x\n')
   })
 })

@@ -39,7 +39,7 @@ describe.skipIf(!isRoot)(addSkipReason('the mount of a helper program', cannotMo
     fs.writeFileSync(`${directory}/a`, 'hello')
   }
 
-  it('is returned detached, and its staging directory is removed', async () => {
+  it('the mount of a helper program is returned detached, and its staging directory is removed', async () => {
     const tree = await mountOnStage(context, mountOn)
     expect(left()).toEqual([[], false])
     fs.mkdirSync(`${top}/target`)
@@ -50,7 +50,7 @@ describe.skipIf(!isRoot)(addSkipReason('the mount of a helper program', cannotMo
     linuxHost.inodes.close(tree)
   })
 
-  it('waits for a sweep that is checking its staging directory', async () => {
+  it('the mount of a helper program waits while another call checks its staging directory', async () => {
     fs.mkdirSync(`${top}/state/staging`, { recursive: true })
     const sweeps = linuxHost.tryLock(`${top}/state/staging/mine.lock`)
     setTimeout(() => sweeps?.release(true), 20)
@@ -59,7 +59,7 @@ describe.skipIf(!isRoot)(addSkipReason('the mount of a helper program', cannotMo
     expect(left()).toEqual([[], false])
   })
 
-  it('is not visible in other mount namespaces, also if mounts of the state directory propagate', async () => {
+  it('a staging mount is not visible in other mount namespaces, even if mounts of the state directory propagate', async () => {
     const peer = `${top}-peer`
     fs.mkdirSync(peer)
     execFileSync('mount', ['--bind', top, peer])
@@ -77,7 +77,7 @@ describe.skipIf(!isRoot)(addSkipReason('the mount of a helper program', cannotMo
     }
   })
 
-  it('has a directory that shows the opened source, and files that only root reads, until the call ends', async () => {
+  it('a staging directory has the opened source and files that only root can read, until the call ends', async () => {
     fs.mkdirSync(`${top}/source`)
     fs.writeFileSync(`${top}/source/b`, 'data')
     const source = linuxHost.inodes.openTrusted(`${top}/source`)
@@ -96,7 +96,7 @@ describe.skipIf(!isRoot)(addSkipReason('the mount of a helper program', cannotMo
     expect(left()).toEqual([[], false])
   })
 
-  it('is removed if the helper fails after it has mounted', async () => {
+  it('a staging mount is removed if the helper program fails after its mount', async () => {
     const failing = mountOnStage(context, async (directory) => {
       await mountOn(directory)
       throw new Error('failed afterwards')
@@ -105,12 +105,12 @@ describe.skipIf(!isRoot)(addSkipReason('the mount of a helper program', cannotMo
     expect(left()).toEqual([[], false])
   })
 
-  it('must exist when the helper has ended', async () => {
+  it('a helper program that ends without a mount is reported', async () => {
     await expect(mountOnStage(context, async () => {})).rejects.toThrow(/has mounted nothing/)
     expect(left()).toEqual([[], false])
   })
 
-  it('is removed after its call has crashed, and kept while the call runs', async () => {
+  it('a staging mount is removed after its call has crashed, and kept while the call runs', async () => {
     const place = `${top}/state/staging`
     fs.mkdirSync(`${place}/dead`, { recursive: true })
     fs.writeFileSync(`${place}/dead.lock`, '')
@@ -124,7 +124,7 @@ describe.skipIf(!isRoot)(addSkipReason('the mount of a helper program', cannotMo
     expect(left()).toEqual([[], false])
   })
 
-  it('keeps its daemon if its call ends while the sweep begins', async () => {
+  it('a staging mount keeps its daemon if its call ends while stale mounts are searched', async () => {
     const place = `${top}/state/staging`
     fs.mkdirSync(place, { recursive: true })
     fs.writeFileSync(`${place}/ended.lock`, '')
@@ -137,7 +137,7 @@ describe.skipIf(!isRoot)(addSkipReason('the mount of a helper program', cannotMo
     expect(await new Promise((done) => daemon.once('exit', (_, signal) => done(signal)))).toBe('SIGKILL')
   })
 
-  it('has no directory if nothing was ever staged', () => {
+  it('the staging directory is not created by a search for stale mounts', () => {
     sweep(`${top}/other`)
     expect(fs.existsSync(`${top}/other`)).toBe(false)
   })

@@ -80,7 +80,7 @@ describe('a tmpfs', () => {
     ['size=999999999999999g', 'may have 64m on'],
     ['nr_inodes=65537', 'may have 65536, one for each KiB of tmpfsMaxSize, on'],
     ['nr_inodes=65k', 'may have 65536, one for each KiB of tmpfsMaxSize, on'],
-  ])("is refused %s, with the node's limit and the key to change", (option, most) => {
+  ])("with %s is refused, and the message has the node's limit and the key to change", (option, most) => {
     expect(rendered(faults([option]))).toEqual([
       `option "mountOptions" has "${option}", but a tmpfs ${most} this node: use less, or have tmpfsMaxSize ("64m") raised in the node's modekeep configuration`,
     ])
@@ -174,7 +174,7 @@ describe('a tmpfs', () => {
     expect(make).toThrow(`${syscall} size=64m: ${code} (tmpfs: Bad value)`)
   })
 
-  it('throws any other error unchanged', () => {
+  it('throws any other error of the kernel unchanged', () => {
     const host = memoryHost(new MemoryWorld())
     const createTree = (): Handle => {
       throw new TypeError('fsconfig')

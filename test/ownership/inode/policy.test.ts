@@ -67,7 +67,7 @@ describe('the target state of an inode', () => {
     expectWanted(stat(mode), grant(2000), wanted)
   })
 
-  it('may have group 0', () => {
+  it('may request group 0', () => {
     expectWanted(stat(REGULAR_FILE_TYPE | 0o640), keep(0), 0o640)
   })
 
@@ -97,7 +97,7 @@ it.each([
   [0o775, false],
   [0o2770, true],
   [0o2777, true],
-])('a root with mode %o matches the policy with grant: %s', (mode, matches) => {
+])('a volume root with mode %o matches a request with group access "grant": %s', (mode, matches) => {
   expect(isRootMatchingFsGroup(stat(DIRECTORY_TYPE | mode, 2000), grant(2000))).toBe(matches)
 })
 
@@ -111,7 +111,7 @@ it.each([
   [{ gid: 6, mode: 0o640 }, false],
   [{ gid: 5, mode: 0o641 }, false],
   [{ gid: 5, mode: 0o4640 }, false],
-])('%j equals group 5 with mode 0640: %s', (other, is) => {
+])('ownership %j equals group 5 with mode 0640: %s', (other, is) => {
   expect(isSameOwnership({ gid: 5, mode: 0o640 }, other)).toBe(is)
 })
 

@@ -63,7 +63,7 @@ function database<T>(use: (database: DatabaseSync) => T): T {
 
 const rows = () => database((journal) => journal.prepare('SELECT acl FROM acls ORDER BY number').all().length)
 
-it('each ACL is stored once for all inodes, and the next process reads it, also a read-only one', () => {
+it('a journal stores each ACL once for all inodes, and a later process reads it, also in read-only mode', () => {
   recorded(
     [
       record(1, [acl(1), acl(1), acl(2)]),
@@ -151,7 +151,7 @@ it('an ACL with the hash of another one is refused', () => {
   expect(() => next().append([record(3, [acl(1), undefined, undefined])])).toThrow('an ACL is not the one of its hash')
 })
 
-it("ACLs count for the quota, and for the journal's size per inode", () => {
+it("ACLs count for the journal's quota and for its size per inode", () => {
   const journal = recorded([1, 2, 3].map((inode) => record(inode, [acl(inode, 60_000), acl(0), acl(0)])))
   expect([journal.isLargerThan(180_000), journal.isLargerThan(190_000)]).toEqual([true, false])
   expect(journal.isOvergrown(3)).toBe(false)
@@ -167,7 +167,7 @@ it("ACLs count for the quota, and for the journal's size per inode", () => {
   expect(aclsOf(journal, 39)).toEqual([acl(39, 60_000), undefined, undefined])
 })
 
-it('few of many large ACLs are kept in memory', async () => {
+it('a journal with many large ACLs keeps few of them in memory', async () => {
   const MANY = 400
   const large = (inode: number) => {
     const bytes = acl(inode % 256, 65_536)

@@ -50,7 +50,7 @@ function database(sql: string): void {
   journal.close()
 }
 
-it('a copy has the rows and ACL numbers of its journal, and accepts new records', async () => {
+it('a copy of a journal has the same rows and ACL numbers, and accepts new records', async () => {
   recordAll([1, 2, 3, 4].map((inode) => record(inode, inode === 4 ? undefined : acl(inode % 2))))
   const other = `${top}/other.db`
   {
@@ -80,7 +80,7 @@ it('a copy has the rows and ACL numbers of its journal, and accepts new records'
   expect(three.acls).toBe(3)
 })
 
-it('a copy shows one moment during further records of a walk', () => {
+it('a copy of a journal has the rows of one moment while a walk writes further records', () => {
   recordAll([record(1, acl(1)), record(2, acl(2))])
   using snapshot = new JournalSnapshot(host, path, VOLUME, true)
   const before = copied(snapshot.rows())
@@ -106,7 +106,7 @@ it.each([
   expect(() => copied(snapshot.rows())).toThrow(`the ownership journal ${path} cannot be used (${reason})`)
 })
 
-it('few of many large ACLs are kept in memory during a copy', () => {
+it('a copy of a journal with many large ACLs keeps few of them in memory', () => {
   const MANY = 400
   recordAll(Array.from({ length: MANY }, (_, inode) => record(inode, acl(inode, LARGE))))
   using snapshot = new JournalSnapshot(host, path, VOLUME, true)
@@ -120,7 +120,7 @@ it('few of many large ACLs are kept in memory during a copy', () => {
   expect(most).toBeLessThan(4_000_000)
 })
 
-it('a copy reserves the space that it needs, up to the quota', async () => {
+it('a copy of a journal reserves the space that its rows need, up to the quota', async () => {
   recordAll([
     ...Array.from({ length: 100 }, (_, inode) => record(inode, acl(inode, LARGE))),
     ...Array.from({ length: 1000 }, (_, inode) => record(1000 + inode, acl(1000 + inode))),

@@ -19,7 +19,7 @@ const operations = fc.array(fc.record({ key, value: fc.integer({ min: -9, max: 9
   size: 'max',
 })
 
-it('a table equals a Map after any sequence of insertions, changes and deletions', () => {
+it('an integer hash table equals a Map after any sequence of insertions, changes and deletions', () => {
   const toText = ([a, b, c, d]: Key) => [a | 0, b | 0, c | 0, d | 0].join(' ')
   holds(
     operations,
@@ -57,7 +57,7 @@ it('a table equals a Map after any sequence of insertions, changes and deletions
   )
 })
 
-it('deleted entries are reused, so that the table of a changing set stays small', () => {
+it('an integer hash table reuses deleted entries, so that the table of a changing set stays small', () => {
   const table = new IntHashTable(1)
   for (let number = 0; number < 100_000; number++) {
     table.set(table.insert(number, number), 0, number)
@@ -69,7 +69,7 @@ it('deleted entries are reused, so that the table of a changing set stays small'
   expect(table.find(99_899, 99_899)).toBeUndefined()
 })
 
-it('a table of 200,000 numbers of 53 bits finds each of them, and no other', () => {
+it('an integer hash table of 200,000 numbers of 53 bits finds each number, and no other number', () => {
   const numbers = Array.from({ length: 200_000 }, (_, index) => 2 ** 53 - 1 - index * 2_000_003)
   const table = new IntHashTable(0)
   const find = (number: number) => table.find(number | 0, getHighWord(number))

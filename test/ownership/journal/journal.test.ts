@@ -146,7 +146,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     expect(next().isEmpty()).toBe(true)
   })
 
-  it('a begun restore is recorded until a walk is completed', () => {
+  it('the journal records that a restore has begun until a walk is completed', () => {
     recordNext(next(), [record(1n)])
     expect(next().hasRestoreBegun).toBe(false)
     next().beginRestore()
@@ -159,7 +159,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     expect([journal.hasRestoreBegun, next().hasRestoreBegun]).toEqual([false, false])
   })
 
-  it('states of plain inodes are returned without their records, and other inodes are marked', () => {
+  it('the journal returns the states of inodes without ACL or privileges without reading records, and marks other inodes', () => {
     const plain = (inode: bigint, over: Partial<InodeRecord> = {}) => record(inode, { capability: undefined, ...over })
     const begun = next()
     recordNext(begun, [
@@ -207,7 +207,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     expect(find(next(), 2n, 7n)?.before).toEqual(record(2n).before)
   })
 
-  it('a begun restore stays recorded until a walk has visited every inode', () => {
+  it('the journal records that a restore has begun until a walk has visited every inode', () => {
     recordNext(next(), [record(1n)])
     const journal = next()
     journal.beginRestore()
@@ -262,7 +262,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     expect(find(next(), 1n, 7n)).toEqual(both)
   })
 
-  it('an inode without a capability at first has none in later records', () => {
+  it('an inode whose first record has no capability has no capability in later records', () => {
     const journal = next()
     recordNext(journal, [record(1n)])
     recordNext(journal, [record(1n, { capability: CAP })])
@@ -400,7 +400,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
       expect(next().isEmpty()).toBe(true)
     })
 
-    it('batches of several crashed processes are kept', () => {
+    it('the journal keeps the unfinished batches of several crashed processes', () => {
       dying([record(1n)])
       dying([record(2n)])
       dying([record(3n)])
@@ -452,7 +452,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
       }
     })
 
-    it('compaction leaves nothing after a complete restore, not even of a crashed process', () => {
+    it('compaction after a complete restore leaves no record, not even of a crashed process', () => {
       dying(many())
       const journal = next()
       forget(journal, encodeInodeKeys(many()))
@@ -479,7 +479,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     const MANY_AND_ONE = BigInt(MANY + 1)
   })
 
-  it('a batch that could not be recorded completely leaves nothing', () => {
+  it('a batch of records that could not be written completely leaves no record', () => {
     const journal = next()
     recordNext(journal, [record(1n)])
     finish(journal)
@@ -500,7 +500,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     expect(find(next(), 1n, 7n)).toEqual(record(1n))
   })
 
-  it('the disk of the volume is recorded', () => {
+  it('the journal records the disk of its volume', () => {
     const disk = 'image 1\nimage 1-2'
     const noted = (told?: string) => {
       using journal = Journal.open(place.host, place.path, 'fs-2-3', false, told)

@@ -27,7 +27,7 @@ function arrange(most: number, given: number, answers: number[]) {
   return { database, room, asked, write, rows, size: () => readDatabaseSize(database) }
 }
 
-it('a journal grows within its reservation, then reserves more once for each batch', () => {
+it('a journal grows within its reserved space, then reserves more space once for each batch', () => {
   const { asked, write, rows, size } = arrange(100 * MIB, MIB, [2 * MIB, 2 * MIB])
   const before = size()
   while (asked.length === 0) write(100_000)
@@ -41,7 +41,7 @@ it('a journal grows within its reservation, then reserves more once for each bat
   expect(rows()).toBe(written + 1)
 })
 
-it('a reservation is enough for what is written', () => {
+it('the space that a journal reserves is enough for the records that it writes', () => {
   for (const bytes of [20_000, 100_000, 5 * MIB]) {
     const { asked, write, rows } = arrange(100 * MIB, 0, [estimateLogGrowth([new Uint8Array(bytes)])])
     write(bytes)
@@ -49,7 +49,7 @@ it('a reservation is enough for what is written', () => {
   }
 })
 
-it('nothing is written beyond the reservation, and nothing is reserved beyond the quota', () => {
+it('a journal writes nothing beyond its reserved space, and reserves nothing beyond its quota', () => {
   const refused = arrange(100 * MIB, 0, [])
   expect(() => refused.write(100_000)).toThrow('no more')
   expect(refused.rows()).toBe(0)

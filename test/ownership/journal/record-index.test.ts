@@ -23,7 +23,7 @@ const steps = fc.array(
   { maxLength: 4000, size: 'max' },
 )
 
-it('the index finds the first and the last record of every inode that is not forgotten', () => {
+it("the journal's index finds the first and the last record of every inode that is not forgotten", () => {
   fc.assert(
     fc.property(steps, (list) => {
       const index = new RecordIndex(0)
@@ -46,7 +46,7 @@ it('the index finds the first and the last record of every inode that is not for
   )
 })
 
-it('the index grows beyond the expected size, and with inodes that are removed and added', () => {
+it("the journal's index grows beyond its expected size, also if inodes are removed and added", () => {
   const index = new RecordIndex(10)
   for (let inode = 0; inode < 50_000; inode++) index.add(key(BigInt(inode), 7n), 0, inode)
   for (let inode = 0; inode < 49_990; inode++) index.remove(key(BigInt(inode), 7n), 0)

@@ -8,7 +8,7 @@ const states = (gid: number, mode = 0o640): RecordedInodeStates => ({
   after: { gid: 2000, mode },
 })
 
-it('equal states have one number, which returns them', () => {
+it('the state table assigns one number to equal inode states, and returns the states of a number', () => {
   const table = new InodeStateTable()
   const all = [states(1), states(1), states(2), states(1, 0o660), states(1)]
   const found = ids(table, all)
@@ -17,7 +17,7 @@ it('equal states have one number, which returns them', () => {
   expect(table.get(NO_STATE_ID)).toBeUndefined()
 })
 
-it('the state table is limited if users make every file different', () => {
+it('the state table stops growing at its limit if every file has another mode or group', () => {
   const table = new InodeStateTable()
   const all = Array.from({ length: 10_000 }, (_, gid) => states(gid))
   const found = ids(table, all)

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { WeightedCache } from '../../../src/ownership/journal/weighted-cache.ts'
 
-it('a cache keeps the newest entries up to its weight', () => {
+it('a weighted cache keeps its newest entries up to its maximum weight', () => {
   const recent = new WeightedCache<string, number>(20)
   recent.put('a', 1, 5)
   recent.put('b', 2, 5)
@@ -25,7 +25,7 @@ it('a cache keeps the newest entries up to its weight', () => {
   expect([...recent.values()]).toEqual([8])
 })
 
-it('the cost of an insertion does not depend on the number of entries', () => {
+it('the cost of an insertion into a weighted cache does not depend on the number of its entries', () => {
   const recent = new WeightedCache<number, number>(100_000)
   const begun = process.cpuUsage().user
   for (let at = 0; at < 500_000; at++) recent.put(at, at, 1)

@@ -74,7 +74,7 @@ function write(): void {
 }
 
 describe('a change', () => {
-  it("a change follows the kernel's order: what a chown drops comes after it, the capability last", () => {
+  it('a change of an inode restores the bits that chown drops after the chown, and the capability last', () => {
     const item = arrange({ mode: '4750', wanted: 0o4770, capability: CAP, acl: [ACL, WIDER] })
     const { setAttribute } = inodes
     inodes.setAttribute = (handle, name, value) => {
@@ -96,7 +96,7 @@ describe('a change', () => {
     expect(report).toMatchObject({ changed: 1, left: {} })
   })
 
-  it('a change makes no call that would change nothing, because even a chown to the same group drops privileges', () => {
+  it('a change of an inode that is already right makes no call, because even a chown to the same group drops privileges', () => {
     const item = arrange({ mode: '4750' })
     inodes.chown(item.inode.handle, 2000)
     inodes.chmod(item.inode.handle, 0o4750)
@@ -129,7 +129,7 @@ describe('a change', () => {
     expect(report.left).toEqual({ 'changed during the walk': { count: 1, examples: ['a'] } })
   })
 
-  it('a file that was written to before the change gets no privileges, and is skipped', () => {
+  it('a file that was written to before its change gets no privileges, and is skipped', () => {
     const item = arrange({ mode: '4750' })
     write()
     expect(applyInodeChange(inodes, item, report)).toBe('untouched')
@@ -193,7 +193,7 @@ describe('a change that the kernel refuses', () => {
     expect(now()).toEqual({ gid: 2000, mode: '640' })
   })
 
-  it("a refusal or a user's change ends the walk at an inode with an interrupted change", () => {
+  it('a walk ends at an inode with an interrupted change if the kernel refuses the change or a user has changed the inode', () => {
     const item = arrange({ mode: '0640' })
     const half = { ...item, record: { ...item.record, intended: { gid: 0, mode: 0o4640 } } }
     volume.fs.chownSync(path(), 0, 4000)

@@ -52,7 +52,7 @@ function ascend(frames: DirectoryStack, met: string[]): string[] {
 const FILES = [10, 11, 12, DEPTH].map(chain)
 
 describe('the stack of directories', () => {
-  it('the number of open directories does not grow with the depth, and each is resumed at its position', () => {
+  it('the number of open directories does not grow with the depth, and reading resumes in each at its position', () => {
     const met: string[] = []
     const frames = new DirectoryStack(inodes, top, inodes.stat(top), new LivelockGuard())
     descend(frames, met)

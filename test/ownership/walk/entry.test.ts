@@ -14,21 +14,24 @@ it.each([
   expect(below(directory, name)).toBe(path)
 })
 
-it('only the end of a long path is kept, from a full name on', () => {
+it('a long path is shortened to its end, which begins with a complete name', () => {
   const path = below('directory/'.repeat(200).slice(0, -1), 'name')
   expect(path).toMatch(/^…(\/directory)+\/name$/)
   expect(Buffer.byteLength(path)).toBeLessThanOrEqual(1024 + 3)
 })
 
-it.each(['ENOENT', 'ENOTDIR', 'ELOOP'])('a name that vanished (%s) has no result', (code) => {
-  expect(
-    ignoreVanishedEntry(() => {
-      throw new SystemError('openat', code, 'a')
-    }),
-  ).toBeUndefined()
-})
+it.each(['ENOENT', 'ENOTDIR', 'ELOOP'])(
+  'ignoreVanishedEntry returns undefined for a name that vanished (%s)',
+  (code) => {
+    expect(
+      ignoreVanishedEntry(() => {
+        throw new SystemError('openat', code, 'a')
+      }),
+    ).toBeUndefined()
+  },
+)
 
-it('ignoreVanishedEntry throws any other error, and returns a result', () => {
+it("ignoreVanishedEntry throws any other error, and returns the operation's result", () => {
   const fail = () => {
     throw new SystemError('openat', 'EACCES', 'a')
   }
@@ -38,7 +41,7 @@ it('ignoreVanishedEntry throws any other error, and returns a result', () => {
 
 const HERE = { inode: 1n, born: 1n }
 
-it('names are distinguished by their directory, and by all their bytes', () => {
+it('the hash of a file name depends on its directory and on all bytes of the name', () => {
   const directories = [HERE, { inode: 1n, born: 2n }, { inode: 2n ** 63n, born: 1n }, { inode: 1n, born: 2n ** 40n }]
   const numbers = directories.map((directory) => hashEntryName(directory, Buffer.from('a')))
   numbers.push(

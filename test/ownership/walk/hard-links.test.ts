@@ -138,7 +138,7 @@ describe('names of an inode', () => {
     expect(walk(sights)).toEqual({ completed, outside })
   })
 
-  it('inode numbers are distinguished by all 64 bits', () => {
+  it('the hard links of inodes are counted by all 64 bits of the inode number', () => {
     expect(
       walk([
         [2n ** 63n, 2, 7, 'a'],
@@ -148,21 +148,21 @@ describe('names of an inode', () => {
   })
 })
 
-it('a name that is visited twice counts once', () => {
+it('a hard link that is visited twice counts once', () => {
   const links = new HardLinkCounter()
   expect(links.addName(sighting([1n, 2, 7, 'a']))).toBe(false)
   expect(links.addName(sighting([1n, 2, 7, 'a']))).toBe(false)
   expect(links.addName(sighting([1n, 2, 7, 'b']))).toBe(true)
 })
 
-it('a name is not counted if the next rename might not show in ctime', () => {
+it('a hard link is not counted while the next rename might not show in ctime', () => {
   const links = new HardLinkCounter()
   expect(links.addName(sighting([1n, 2, 7, 'a'], { statTimeMs: 10 }))).toBe(false)
   expect(links.addName(sighting([1n, 2, 7, 'b']))).toBe(false)
   expect([...links.listOutside()]).toEqual([Buffer.from('b')])
 })
 
-it('counting equals a set of names for each inode and ctime, for any sequence of visits', () => {
+it('the count of hard links equals the size of a set of names for each inode and ctime, for any sequence of visits', () => {
   const sights = fc.array(
     fc.tuple(
       fc.bigInt({ min: 1n, max: 40n }),
@@ -226,7 +226,7 @@ describe('more names than the limit', () => {
     )
   })
 
-  it('inodes whose names were all visited, and names from before a change, do not count for the limit', () => {
+  it('hard links of completely visited inodes, and those visited before a change, do not count for the limit', () => {
     const links = new HardLinkCounter(LITTLE)
     for (let at = 0; at < 20_000; at++) {
       expect(links.addName(sighting([BigInt(at), 3, 7, `a${at}`]))).toBe(false)
@@ -237,7 +237,7 @@ describe('more names than the limit', () => {
     expect([...links.listOutside()].map((path) => path && Buffer.from(path).toString())).toEqual(['d19999'])
   })
 
-  it('paths beyond the limit are dropped, and their number is still right', () => {
+  it('remembered paths of hard links beyond the limit are dropped, and their number is still right', () => {
     const links = new HardLinkCounter()
     const MANY = 50_000
     for (let at = 0; at < MANY; at++) links.addName(sighting([BigInt(at), 2, 7, `many/${at}`]))
@@ -247,7 +247,7 @@ describe('more names than the limit', () => {
     expect(outside.at(-1)).toBeUndefined()
   })
 
-  it('first names beyond the limit are forgotten, so that an inode may be visited as new, but not indefinitely', () => {
+  it('inodes with several names beyond the limit are forgotten, and may be visited again, but not indefinitely', () => {
     const names = new FirstLinkFilter(2)
     const add = (inode: bigint) => names.addName({ inode, born: 1n })
     expect([add(1n), add(1n), add(2n), add(2n)]).toEqual([true, false, true, false])

@@ -8,7 +8,7 @@ import { memoryHost } from '../../memory-host/index.ts'
 import { MemoryWorld } from '../../memory-host/world.ts'
 import { recordWith } from '../journal/place.ts'
 
-it('the ledger returns "wait" for an inode while its recorded change is in progress', () => {
+it(`a walk's query of the journal returns "wait" for an inode while its recorded change is in progress`, () => {
   using journal = Journal.open(memoryHost(new MemoryWorld()), '/journal.db', 'fs-2-3')
   const ledger = new WalkLedger(journal, new FirstLinkFilter(), false)
   const record = recordWith(1, NO_RECORDED_ACLS)

@@ -99,7 +99,7 @@ describe('the guard against endless walks', () => {
     expect(verdict(mixed(2 * MANY + 1001))).toMatch(/in directory "\."/)
   })
 
-  it('an entry that is read again counts once', () => {
+  it('a directory entry that is read twice counts once', () => {
     const unrest = new LivelockGuard(0)
     for (let turn = 0; turn < 100; turn++) {
       const again = turn === 0 ? 0 : MANY
@@ -113,7 +113,7 @@ describe('the guard against endless walks', () => {
     expect(() => unrest.check()).toThrow(`and ${MANY} were in their places`)
   })
 
-  it('a ctime in the future, as a clock that was set back leaves it, does not count as recent', () => {
+  it('a ctime in the future, which a clock that was set back leaves, does not count as recent', () => {
     expect(new LivelockGuard().isRecent(now + HOUR)).toBe(false)
     expect(new LivelockGuard().isRecent(now - HOUR)).toBe(false)
     vi.useFakeTimers({ now })

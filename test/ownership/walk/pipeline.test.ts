@@ -85,7 +85,7 @@ function take(line: InodeChangePipeline, ...names: string[]): void {
 const ODD = ['e', 'f']
 
 describe('the pipeline of changes', () => {
-  it('full batches are recorded, and changed and closed when the next one is recorded', () => {
+  it('a full batch of inodes is recorded, and changed and closed when the next batch is recorded', () => {
     const line = pipeline()
     take(line, 'a')
     expect(log).toEqual([])
@@ -108,7 +108,7 @@ describe('the pipeline of changes', () => {
     expect(line.flush()).toBe(false)
   })
 
-  it('an inode is left to the batch that changes it already, or to another of its names', () => {
+  it('a batch skips an inode that another batch is changing, or that the walk changes under another name', () => {
     const line = pipeline({ query: () => ['wait'] })
     take(line, 'a', 'e')
     line.flush()
@@ -116,14 +116,14 @@ describe('the pipeline of changes', () => {
     expect(open()).toBe(0)
   })
 
-  it('a survey counts changes without making them', () => {
+  it('a survey counts changes and makes none', () => {
     const line = pipeline({ isSurvey: true })
     take(line, 'a', 'f')
     line.flush()
     expect([log, open(), report.changed]).toEqual([[], 0, 2])
   })
 
-  it('plain inodes are recorded like all others, without an object for each', () => {
+  it('inodes without ACL, capability and set-id bits get the same records as other inodes, without an object for each', () => {
     const recorded: { objects: number; bytes: Uint8Array }[] = []
     const line = pipeline({
       record(objects, plain = new Uint8Array()) {
@@ -220,7 +220,7 @@ describe('every inode is closed if a walk ends with an error', () => {
     expect(new Set(closed).size).toBe(closed.length)
   })
 
-  it('every inode is closed if one fails with an error of another cause', () => {
+  it('every inode of a batch is closed if the change of one inode throws an unexpected error', () => {
     refuse('b', 'EIO')
     const line = pipeline()
     take(line, 'a', 'b', 'c')

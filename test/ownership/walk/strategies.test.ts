@@ -81,17 +81,17 @@ describe('the strategy that applies a group', () => {
     expect(own().classify(stat(over))).toEqual(seen)
   })
 
-  it('every inode is inspected after a begun restore, because a right one may be recorded as something else', () => {
+  it('a walk after an unfinished restore inspects every inode, because an inode with the requested group may have another target recorded', () => {
     expect(own({ hasRestoreBegun: true }).classify(stat({ gid: 2000 }))).toBe('inspect')
   })
 
-  it('an inode with an unfinished change is inspected, though it seems right', () => {
+  it('an inode with an unfinished change is inspected, although its group and mode are as requested', () => {
     const unfinished = new Set([formatInodeKey({ inode: 7n, born: 3n })])
     expect(own({ unfinished }).classify(stat({ gid: 2000 }))).toBe('inspect')
     expect(own({ unfinished }).classify(stat({ gid: 2000, born: 4n }))).toBe('unchanged')
   })
 
-  it('an empty journal is queried only for inodes that this walk may have changed', () => {
+  it('a walk with an empty journal queries only inodes that the same walk may have changed', () => {
     expect(own().needsRecord(stat())).toBe(true)
     const first = own({ isFirstWalk: true })
     expect([99, 100].map((changed) => first.needsRecord(stat({ changed })))).toEqual([false, true])
@@ -106,7 +106,7 @@ describe('the strategy that applies a group', () => {
     expect(granted.change?.after).toEqual({ gid: 2000, mode: 0o660 })
   })
 
-  it('a second group keeps the recorded state before the first', () => {
+  it('a walk with a second group keeps the recorded state from before the first group', () => {
     const second = own({ fsGroup: { ...FS_GROUP, groupId: 3000 } })
     const { change } = second.decide(found({ gid: 2000 }), PATH, record())
     expect(change).toMatchObject({ before: { gid: 5, mode: 0o640 }, after: { gid: 3000, mode: 0o640 } })

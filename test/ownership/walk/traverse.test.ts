@@ -47,7 +47,7 @@ it('every inode below the root is visited once, a directory after its contents, 
   expect([...volume.world.handles.keys()]).toEqual([top])
 })
 
-it('the walk yields between entries, and leaves no handle open if it is not continued', () => {
+it('a tree walk yields between entries, and leaves no handle open if the caller stops', () => {
   const { volume, inodes, stat, visitor, seen, left, expected, top } = arrange()
   for (const _ of traverseTree(inodes, top, stat, visitor)) if (seen.length > 10) break
   expect(seen.length).toBeLessThan(expected.length)

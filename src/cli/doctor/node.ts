@@ -202,11 +202,10 @@ function checkNriPlugin(
   }
   const none = 'no "modekeep nri" runs, which only pods need that ask for a group of other drivers\' volumes'
   if (!isThere) return createOkResult(`the container runtime has no NRI socket at ${quoteValue(socket)}, and ${none}`)
-  return isListening(socket)
-    ? createOkResult(`the container runtime asks plugins (NRI, ${quoteValue(socket)}); ${none}`)
-    : createOkResult(
-        `no process listens at the NRI socket ${quoteValue(socket)}: the runtime has ended, or NRI is off; ${none}`,
-      )
+  const state = isListening(socket)
+    ? `the container runtime asks plugins (NRI, ${quoteValue(socket)})`
+    : `no process listens at the NRI socket ${quoteValue(socket)}: the runtime has ended, or NRI is off`
+  return createOkResult(`${state}; ${none}`)
 }
 
 function formatRuntimeVersion({ runtime, nri }: NriPluginRecord): string {

@@ -60,7 +60,7 @@ describe('a chart', () => {
     expect(widths[0]).toBeGreaterThan(widths[1] ?? Number.NaN)
   })
 
-  it('is one well-formed document that is readable on a dark page', () => {
+  it('is one well-formed SVG document that is readable on a dark page', () => {
     expect(svg).toContain('slow &amp; &lt;old&gt;')
     expect(svg).toContain('prefers-color-scheme:dark')
     const open = [...svg.matchAll(/<([a-z]+)(?:\s[^>]*[^/])?>/g)].map((match) => match[1])

@@ -163,7 +163,7 @@ describe("an operator's verb", () => {
     expect(streams[2]).toBe('')
   })
 
-  it('has colour on a terminal, unless NO_COLOR or TERM=dumb is set', async () => {
+  it('prints colour on a terminal, unless NO_COLOR or TERM=dumb is set', async () => {
     const isTerminal = (stream: 1 | 2) => stream === 1
     const colour = async (env: OperatorContext['env']) => {
       streams[1] = ''

@@ -62,7 +62,7 @@ describe('docs/csi.md', () => {
     })
   })
 
-  it('has volumes that a node with its configuration mounts', () => {
+  it("has volumes that a node with the page's configuration mounts", () => {
     expect(faults).toEqual([])
     const pod = of('Pod')
     const [inline] = pod.spec.volumes

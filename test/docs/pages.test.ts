@@ -26,7 +26,7 @@ describe('the documentation pages', () => {
     expect(anchorsOf("# Kubelet's own keys\n```sh\n# none\n```\n## `a`, b\n")).toEqual(['kubelets-own-keys', 'a-b'])
   })
 
-  it("begin CHANGELOG.md with the executable's version", () => {
+  it('CHANGELOG.md begins with the version of the executable', () => {
     const changes = PAGES.find(({ path }) => path === 'CHANGELOG.md')?.text ?? ''
     expect(/^## (.*)$/m.exec(changes)?.[1]?.split(' - ')[0]).toBe(version)
   })

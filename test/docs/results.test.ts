@@ -54,7 +54,7 @@ describe("the README's table of tested environments", () => {
     expect(text).toContain('containerd 1.7.24 and 2.1.9')
   })
 
-  it('reads the files that a run writes', () => {
+  it('is made from the files that a run writes', () => {
     const place = directory()
     writeResults(join(place, 'a.json'), 'test', { passed: 1, failed: 0, skipped: 2 }, { fileSystems: ['ext4', 'xfs'] })
     expect(readTestResults(place)).toMatchObject([

@@ -138,7 +138,7 @@ describe('a named plugin directory', () => {
     },
   )
 
-  it('is not compared by an uninstall, which removes the driver there', async () => {
+  it('is not compared by an uninstall, which removes the driver in that directory', async () => {
     const world = makeWorld()
     node(world, [['kubelet']])
     const args = ['uninstall', '--root', world.root, '--proc', world.proc, '--plugin-dir', flatcar, '--dry-run']

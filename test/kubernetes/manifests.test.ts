@@ -285,12 +285,12 @@ describe('a changed configuration', () => {
     expect(configOf(render(kustomization('overlays/gke', {})))).not.toBe(config)
   })
 
-  it('leaves no ConfigMap', () => {
+  it('renders no ConfigMap', () => {
     const kinds = render(kustomization('overlays/default', { config: '{}' })).map(({ kind }) => kind)
     expect(kinds.toSorted()).toEqual(['DaemonSet', 'ServiceAccount'])
   })
 
-  it('is written into a file with the defaults of the manifests', () => {
+  it('has a template file with the defaults of the manifests', () => {
     const { spec } = parse(fs.readFileSync(join(FOLDER, 'config.yaml'), 'utf8'))
     const { annotations } = spec.template.metadata
     expect(annotations).toEqual({ 'modekeep/config': configOf(render(join(FOLDER, 'overlays/default'))) })

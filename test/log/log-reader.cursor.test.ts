@@ -85,7 +85,7 @@ describe('a log that is read by one process after another', () => {
     expect(news()).toEqual(told(4))
   })
 
-  it('is read with a late line in a rotated file by any later process', () => {
+  it('is read by any later process with a late line in a rotated file', () => {
     append()
     news()
     const late = fs.openSync(file, 'a')
@@ -130,7 +130,7 @@ describe('a log that is read by one process after another', () => {
     expect(lines.map((line) => line === long)).toEqual([true, true])
   })
 
-  it.each([0, 1, 2])('is read in a consistent state if it rotates after file %i was opened', (after) => {
+  it.each([0, 1, 2])('is read in a consistent state if the log rotates after file %i was opened', (after) => {
     append(5)
     news()
     append(2)

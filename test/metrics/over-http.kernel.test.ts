@@ -39,7 +39,7 @@ async function served(metrics: () => Promise<string>, bounds: Partial<typeof HEA
   return { open, ask }
 }
 
-it('concurrent scrapes, and those shortly after, share one status of the node', async () => {
+it("concurrent scrapes, and scrapes shortly after, share one reading of the node's status", async () => {
   let looks = 0
   const text = async () => {
     looks++
@@ -53,7 +53,7 @@ it('concurrent scrapes, and those shortly after, share one status of the node', 
   await expect.poll(() => ask('/metrics')).toEqual([200, 'look 2\n'])
 })
 
-it('a slow status fails every waiting scrape, delays no probe, and its result serves the next scrape', async () => {
+it('a slow reading of the status fails every waiting scrape and delays no probe, and its result serves the next scrape', async () => {
   const look = Promise.withResolvers<string>()
   let looks = 0
   const text = () => {
@@ -71,7 +71,7 @@ it('a slow status fails every waiting scrape, delays no probe, and its result se
   expect(looks).toBe(1)
 })
 
-it('a failed status is reported to every waiting scrape, and the next scrape starts another', async () => {
+it('a failed reading of the status is reported to every waiting scrape, and the next scrape reads the status again', async () => {
   let looks = 0
   const text = async () => {
     if (++looks === 1) throw new Error('the records cannot be read')

@@ -75,7 +75,7 @@ onEveryStage('manual commands', (open) => {
     }
   })
 
-  it('a plan shows each change as apply makes it', async () => {
+  it('a plan shows exactly the changes that apply makes', async () => {
     const before = now()
     const { differences, report } = await plan({ access: 'grant' })
     expect(differences).toHaveLength(9)
@@ -203,7 +203,7 @@ onEveryStage('manual commands', (open) => {
     expect(stage.fs.existsSync(stage.config.stateDir)).toBe(false)
   })
 
-  it('a restore skips and names inodes that users changed since', async () => {
+  it('a restore skips and names inodes that users changed after the walk', async () => {
     await apply()
     stage.fs.chmodSync(`${directory}/test1`, 0o600)
     const done = await restore()
@@ -282,7 +282,7 @@ onEveryStage('manual commands', (open) => {
     await expect(plan()).rejects.toThrow(`directory "${directory}"`)
   })
 
-  it('root that may not mount, as in a container, is advised to run the command on the node', async () => {
+  it('a root user who may not mount, as in a container, is advised to run the command on the node', async () => {
     const { mounts } = stage.host
     const cloneTree = () => {
       throw new SystemError('open_tree', 'EPERM', 'the source')

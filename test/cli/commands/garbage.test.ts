@@ -91,7 +91,7 @@ onEveryStage('gc', (open) => {
     expect(await restore(only())).toMatchObject({ outcome: 'restored', report: { changed: 7 } })
   })
 
-  it('gc removes what a crashed call left of a completely restored volume', async () => {
+  it('gc removes the records that a crashed call left of a completely restored volume', async () => {
     await stage().mount('a', walked())
     await stage().unmount('a')
     const volume = only()

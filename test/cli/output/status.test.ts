@@ -239,7 +239,7 @@ describe('the text of heal', () => {
     ])
   })
 
-  it('lists the actions of a dry run as possible ones', () => {
+  it('lists the actions of a dry run as actions that heal would take', () => {
     const lines = healVerb
       .lines({ verb: 'heal', isDry: true, mounts: [...mounts], subPaths: [], containers: [] })
       .map(splitLine)

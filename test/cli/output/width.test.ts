@@ -229,7 +229,7 @@ describe('the tables of status', () => {
     ])
   })
 
-  it('have every column with -o wide, one row each, uncut at any width', () => {
+  it('have every column with -o wide, one row for each item, uncut at any width', () => {
     const [head, row] = lines(60, 'wide')
     expect(head?.split(/ +/)).toEqual('pod source group ownership age state type access volume directory'.split(' '))
     expect(row).toContain(`bind  rw      ${mount.volume}  ${DIRECTORY}`)

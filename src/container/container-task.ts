@@ -11,7 +11,7 @@ import {
   mayContainerRun,
 } from '../state/container-record.ts'
 import { type NriPluginRecord, nriPluginRecord } from '../state/process-records.ts'
-import type { RecordResult } from '../state/record.ts'
+import type { RecordReadResult } from '../state/record.ts'
 import { type Session, warnOnFailure } from '../state/session.ts'
 import { attachContainerClones } from './attach-clones.ts'
 import {
@@ -172,7 +172,7 @@ function removeStaleContainerLocks(session: Session): void {
 function decideContainerState(
   session: Session,
   container: string,
-  { record, problem }: RecordResult<ContainerRecord>,
+  { record, problem }: RecordReadResult<ContainerRecord>,
   snapshot: RuntimeSnapshot | undefined,
   isPresent: (container: string) => boolean,
 ): 'keep' | 'started' | 'gone' {

@@ -12,7 +12,7 @@ import {
 } from '../kernel/mount-table/tree-location.ts'
 import { findVolumeWalkerPid, hasAbandonedWalker } from '../state/lock-holders.ts'
 import { acquireNodeLock } from '../state/locks.ts'
-import { listReservations, type Reservation } from '../state/process-records.ts'
+import { listVolumeReservations, type VolumeReservation } from '../state/process-records.ts'
 import type { Session } from '../state/session.ts'
 import { listRootSetGidVolumes, rootSetGidRecords } from '../state/volume-record.ts'
 import { createTooManyUnkillableFault } from '../worker/given-up.ts'
@@ -99,9 +99,9 @@ interface PlannedVolumeMapping {
 export async function findConflictingReservations(
   session: Session,
   volumes: readonly PlannedVolumeMapping[],
-): Promise<(Reservation | undefined)[]> {
+): Promise<(VolumeReservation | undefined)[]> {
   using _ = await acquireNodeLock(session, 'reservations')
-  const reserved = listReservations(session)
+  const reserved = listVolumeReservations(session)
   // This is the usual case, in which the mount table is not read.
   if (reserved.length === 0) return volumes.map(() => undefined)
   const rows = parseMountinfo(session.host.mounts.table())
@@ -126,7 +126,7 @@ const MAX_ABANDONED_WALKERS = 4
  */
 export function refuseManyAbandonedWalkers(session: Session, pod: string | undefined): void {
   const namespace = parsePodNamespace(pod)
-  const abandoned = findAbandonedWalkerVolumes(session, namespace, listReservations(session))
+  const abandoned = findAbandonedWalkerVolumes(session, namespace, listVolumeReservations(session))
   if (abandoned.length < MAX_ABANDONED_WALKERS) return
   const processes = abandoned.map((volume) => findVolumeWalkerPid(session, volume) ?? '(unknown)')
   throw Refusal.of(

@@ -19,10 +19,10 @@ import {
   type MountRecord,
 } from '../state/mount-record.ts'
 import {
-  listReservations,
-  type Reservation,
+  listVolumeReservations,
   removeStaleReservations,
   reservationRecords,
+  type VolumeReservation,
   waitForReservationRelease,
 } from '../state/process-records.ts'
 import { locateVolumeRecords } from '../state/record-directories.ts'
@@ -35,7 +35,7 @@ import {
   type VolumeExtent,
 } from './conflicts.ts'
 
-export type VolumeUser = MountRecord | ContainerGroupHolder | Reservation
+export type VolumeUser = MountRecord | ContainerGroupHolder | VolumeReservation
 
 export interface OtherVolumeUsers {
   /** Location of the volume itself, if the mount table shows it. */
@@ -48,7 +48,7 @@ export interface OtherVolumeUsers {
   /**
    * Calls at work on a part of it or on a tree that contains it. Calls on the volume itself are excluded by its lock.
    */
-  reservations: Reservation[]
+  reservations: VolumeReservation[]
 }
 
 /** A mount whose pod relies on an unknown group. */
@@ -70,7 +70,7 @@ export function findOtherVolumeUsers(
   except: string | undefined,
 ): OtherVolumeUsers {
   // Reservations are read before the mount table: a call releases its reservation once its mount is visible.
-  const reserved = listReservations(session).filter((reservation) => reservation.volume !== volume)
+  const reserved = listVolumeReservations(session).filter((reservation) => reservation.volume !== volume)
   const rows = parseMountinfo(session.host.mounts.table())
   const [findLocation, findExport] = [createLocationFinder(rows), createNfsExportFinder(rows)]
   const located = location ?? (source === undefined ? undefined : findLocation(source))
@@ -176,7 +176,7 @@ function readMountedState({ host }: Session, directory: string): MountPointState
  */
 export async function reserveVolume(
   session: Session,
-  reservation: Reservation,
+  reservation: VolumeReservation,
   except: string | undefined,
   refuse: (others: OtherVolumeUsers) => void,
 ): Promise<DisposableStack> {
@@ -198,7 +198,7 @@ export async function reserveVolume(
   )
   return held.move()
 
-  async function reserveUnlessBusy(): Promise<Reservation | undefined> {
+  async function reserveUnlessBusy(): Promise<VolumeReservation | undefined> {
     using _ = await acquireNodeLock(session, 'reservations')
     warnOnFailure(session, 'could not remove a reservation', () => removeStaleReservations(session))
     const others = findOtherVolumeUsers(session, reservation, except)

@@ -17,7 +17,7 @@ import { resolveVolumeIdentity } from '../state/volume-identity.ts'
 import { type VolumeRecord, volumeRecords } from '../state/volume-record.ts'
 import { createDetachedTree } from '../volume/detached-tree.ts'
 import { findVolumeKind } from '../volume/index.ts'
-import { openNodeSource, openNodeSourceBy } from '../volume/kind/source-path.ts'
+import { openNodeSource, openNodeSourceWithLookups } from '../volume/kind/source-path.ts'
 import { assertSourceResponsive, needsIsolatedMount } from '../volume/unresponsive-source.ts'
 import { refuseGivenUpCall } from '../worker/given-up.ts'
 import { runIsolatedWork } from '../worker/isolated.ts'
@@ -118,7 +118,7 @@ async function mountDiskDetached(session: Session, volume: string, mount: MountR
 async function openVolumeTree(session: Session, volume: string, source: string): Promise<Handle> {
   const { host, isolatesWalks } = session
   const opened = isolatesWalks
-    ? openNodeSourceBy(createPathLookups(session), host, source)
+    ? openNodeSourceWithLookups(createPathLookups(session), host, source)
     : openNodeSource(host, source)
   const { handle, stat } = await opened
   using _ = deferHandleClose(host.inodes, handle)

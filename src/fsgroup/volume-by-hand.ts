@@ -23,7 +23,7 @@ import {
   leadsToProtectedPlace,
   listProtectedFilePlaces,
   listProtectedRecordPlaces,
-  openNodeSourceBy,
+  openNodeSourceWithLookups,
 } from '../volume/kind/source-path.ts'
 import { applyGroupToVolume, type FsGroupTarget } from './apply-to-volume.ts'
 import {
@@ -65,7 +65,7 @@ export async function openNodeDirectoryVolume(
     throw createOwnRecordsRefusal(directory, config)
   }
   const requirement = { ...DIRECTORY_REQUIREMENT, what: 'directory' }
-  const { handle, stat } = await openNodeSourceBy(createPathLookups(session), host, directory, requirement)
+  const { handle, stat } = await openNodeSourceWithLookups(createPathLookups(session), host, directory, requirement)
   using _ = deferHandleClose(host.inodes, handle)
   const table = snapshotMountTable(host)
   if (leadsToProtectedPlace(host, table, handle, listProtectedRecordPlaces(config)))

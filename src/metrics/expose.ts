@@ -9,7 +9,7 @@ import { type MountState, refuseOtherMountNamespace } from '../repair/state.ts'
 import { isVolumeBusy } from '../state/lock-holders.ts'
 import { tryAcquireNodeLock } from '../state/locks.ts'
 import { listReadableMountRecords } from '../state/mount-record.ts'
-import { findRunningPlugin, listReservations, metricsRecord, nriPluginRecord } from '../state/process-records.ts'
+import { findRunningPlugin, listVolumeReservations, metricsRecord, nriPluginRecord } from '../state/process-records.ts'
 import { listVolumesWithRecords } from '../state/record-directories.ts'
 import type { Session } from '../state/session.ts'
 import { volumeRecords } from '../state/volume-record.ts'
@@ -58,7 +58,7 @@ async function readGauges(session: Session, version: string): Promise<MetricSamp
   for (const _ of [...unrecorded, ...unreadable]) {
     addSample(gauges, 'modekeep_mounts', { type: 'unknown', ownership: 'unknown', state })
   }
-  addSample(gauges, 'modekeep_walks_running', {}, listReservations(session).length)
+  addSample(gauges, 'modekeep_walks_running', {}, listVolumeReservations(session).length)
   for (const state of listPendingRestores(session)) addSample(gauges, 'modekeep_restores_pending', { state })
   for (const { state } of containers) addSample(gauges, 'modekeep_container_volumes', { state })
   if (nriPluginRecord.has(session, undefined)) {

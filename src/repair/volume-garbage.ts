@@ -19,7 +19,7 @@ import { resolveVolumeIdentity } from '../state/volume-identity.ts'
 import { hasVolumeJournal, openJournal, openJournalForReading } from '../state/volume-journal.ts'
 import { explainVolumeAbsence, findVolumeNameNotice } from '../state/volume-notices.ts'
 import { explainUnrestoredInodes, type VolumeRecord, volumeRecords } from '../state/volume-record.ts'
-import { openNodeSourceBy } from '../volume/kind/source-path.ts'
+import { openNodeSourceWithLookups } from '../volume/kind/source-path.ts'
 import { UnresponsiveRefusal } from '../worker/isolated.ts'
 
 /** An entry of the state directory, and the action for it. */
@@ -231,7 +231,7 @@ export async function pruneVolumeJournal(session: Session, volume: string, looku
   const isDue = left !== undefined || isJournalOvergrown(session, volume)
   const place = isDue ? await locateVolume(session, volume, lookups) : undefined
   if (place === undefined || !isLocalPath(host, place.path)) return false
-  const { handle, stat } = await openNodeSourceBy(lookups, host, place.path)
+  const { handle, stat } = await openNodeSourceWithLookups(lookups, host, place.path)
   using _ = deferHandleClose(host.inodes, handle)
   if (resolveVolumeIdentity(session, handle, stat) !== volume || explainOtherDisk(session, volume, handle)) return false
   // The clone excludes mounts below the volume, so they hide no inode.

@@ -2,7 +2,7 @@ import * as z from 'zod/mini'
 import { PRIVATE_STATE_DIRECTORIES } from '../config/defaults.ts'
 import type { Host } from '../kernel/host.ts'
 import { parseMountinfo } from '../kernel/mount-table/mountinfo.ts'
-import { RecordKind, type RecordResult } from './record.ts'
+import { RecordKind, type RecordReadResult } from './record.ts'
 import type { Store } from './record-directories.ts'
 
 const containerRecordSchema = () => {
@@ -83,7 +83,7 @@ export function listRecordedContainerIds(store: Store): string[] {
 }
 
 /** Lists these containers with each record, or the reason why it cannot be read. */
-export function listContainerRecords(store: Store): ({ container: string } & RecordResult<ContainerRecord>)[] {
+export function listContainerRecords(store: Store): ({ container: string } & RecordReadResult<ContainerRecord>)[] {
   return listRecordedContainerIds(store).map((container) => ({ container, ...containerRecords.find(store, container) }))
 }
 

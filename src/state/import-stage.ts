@@ -24,7 +24,7 @@ const IMPORT_LOCK_TIMEOUT_MS = 5000
  * makes it the volume's record directory, lock included. A crash before that leaves no record of the volume; a crash
  * after it leaves the complete import.
  */
-export class ImportStage implements Disposable {
+export class JournalImportStage implements Disposable {
   readonly #session: Session
   readonly #volume: string
   readonly #place: RecordDirectory
@@ -39,11 +39,11 @@ export class ImportStage implements Disposable {
   }
 
   /** Returns undefined while another import of the volume runs. Removes the files of an interrupted import. */
-  static tryOpen(session: Session, volume: string): ImportStage | undefined {
+  static tryOpen(session: Session, volume: string): JournalImportStage | undefined {
     const place = locateImportDirectory(session, volume)
     const lock = tryLockRecordDirectory(session, place)
     if (lock === undefined) return undefined
-    const stage = new ImportStage(session, volume, place, lock)
+    const stage = new JournalImportStage(session, volume, place, lock)
     removeImportFiles(session, place)
     return stage
   }

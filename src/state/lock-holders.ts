@@ -11,7 +11,7 @@ import {
 // Which process holds a lock, and whether a wait for it can end. Nothing here takes a lock: see locks.ts.
 
 /** Locks of the whole node. Each is a file of the state directory. */
-export type NodeLock = 'reservations' | 'metrics' | 'sweep' | 'sub-paths' | 'loop' | 'csi' | 'nri'
+export type NodeLockName = 'reservations' | 'metrics' | 'sweep' | 'sub-paths' | 'loop' | 'csi' | 'nri'
 
 export function isRecordDirectoryBusy({ host }: Store, { path }: RecordDirectory): boolean {
   const lock = `${path}/${LOCK_FILE}`
@@ -63,12 +63,12 @@ export function endAbandonedLockHolder({ host }: Store, { path }: RecordDirector
   return host.isLocked(lock) ? host.endAbandoned(lock, word) : undefined
 }
 
-export function locateNodeLock({ config }: Pick<Store, 'config'>, lock: NodeLock): string {
+export function locateNodeLock({ config }: Pick<Store, 'config'>, lock: NodeLockName): string {
   return `${config.stateDir}/${lock}.lock`
 }
 
 /** Returns whether a server or a call holds a lock of the whole node. */
-export function isNodeLockHeld({ host, config }: Store, lock: NodeLock): boolean {
+export function isNodeLockHeld({ host, config }: Store, lock: NodeLockName): boolean {
   const path = locateNodeLock({ config }, lock)
   return host.files.has(path) && host.isLocked(path)
 }

@@ -6,7 +6,7 @@ import {
   hasVolumeWalker,
   locateNodeLock,
   locateWalkerLock,
-  type NodeLock,
+  type NodeLockName,
 } from './lock-holders.ts'
 import { mountRecords } from './mount-record.ts'
 import { reservationRecords, walkProgressRecords } from './process-records.ts'
@@ -134,7 +134,7 @@ export async function acquireWalkerLock(store: Store, volume: string): Promise<D
  * repairs kubelet's sub paths. The same holds for finding an image's loop device, serving CSI and running the runtime's
  * plugin. The lock for reservations is taken last, and held only while the other reservations are checked.
  */
-export function tryAcquireNodeLock({ host, config }: Store, lock: NodeLock): Disposable | undefined {
+export function tryAcquireNodeLock({ host, config }: Store, lock: NodeLockName): Disposable | undefined {
   host.files.makeDirectory(config.stateDir)
   const path = locateNodeLock({ config }, lock)
   return addPathToErrors('lock', path, () => host.tryLock(path))

@@ -12,7 +12,7 @@ import { type ProcessId, tolerateErrno } from '../kernel/host.ts'
 import { isModekeepVolumeDirectory, parsePodVolume } from '../kernel/mount-table/kubelet-volume.ts'
 import type { TopmostMount } from '../kernel/mount-table/mount-point.ts'
 import type { MountRow } from '../kernel/mount-table/mountinfo.ts'
-import { RecordKind, type RecordResult } from './record.ts'
+import { RecordKind, type RecordReadResult } from './record.ts'
 import { listMountRecordDirectories, locateMountRecords, RECORD_FILE, type Store } from './record-directories.ts'
 
 function mountRecordSchema() {
@@ -191,7 +191,7 @@ export function findDaemonProcesses(
 }
 
 /** Lists all mount directories that have a record, of any boot. */
-export function listRecordedMounts(store: Store): ({ directory: string } & RecordResult<MountRecord>)[] {
+export function listRecordedMounts(store: Store): ({ directory: string } & RecordReadResult<MountRecord>)[] {
   return listMountRecordDirectories(store)
     .filter(({ hasRecord, directory }) => hasRecord && directory !== '')
     .map(({ directory }) => ({ directory, ...mountRecords.find(store, directory) }))

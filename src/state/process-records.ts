@@ -5,7 +5,7 @@ import type { LogCursor } from '../log/log-reader.ts'
 import type { ProgressListener, WalkCounts } from '../ownership/walk/report.ts'
 import type { WalkResult } from '../ownership/walks.ts'
 import { createStuckLockHolderCheck, isNodeLockHeld, isVolumeBusy } from './lock-holders.ts'
-import { RecordKind, type RecordOfKind, type RecordResult } from './record.ts'
+import { RecordKind, type RecordOfKind, type RecordReadResult } from './record.ts'
 import {
   GIVEN_UP_WALK_FILE,
   locateReservationDirectory,
@@ -41,10 +41,10 @@ export const reservationRecords = new RecordKind({
   locate: (store, volume: string) => `${locateReservationDirectory(store)}/${volume}.json`,
 })
 
-export type Reservation = RecordOfKind<typeof reservationRecords>
+export type VolumeReservation = RecordOfKind<typeof reservationRecords>
 
 /** Lists the reservations of running calls. A crash releases the call's lock, which ends its reservation. */
-export function listReservations(store: Store): ({ volume: string } & RecordResult<Reservation>)[] {
+export function listVolumeReservations(store: Store): ({ volume: string } & RecordReadResult<VolumeReservation>)[] {
   return listVolumesWithReservation(store)
     .filter((volume) => isVolumeBusy(store, volume))
     .map((volume) => ({ volume, ...reservationRecords.find(store, volume) }))

@@ -26,7 +26,7 @@ const MOVE_RECORD_AWAY_REMEDY = 'move the file away where nothing of it is neede
 export class DamagedRecord extends Refusal {}
 
 /** Result of reading a record. Neither property is set if no record exists. */
-export interface RecordResult<T> {
+export interface RecordReadResult<T> {
   record?: T
   /** Reason why this version cannot use the record. */
   problem?: DamagedRecord | UnknownFormatRefusal
@@ -59,7 +59,7 @@ export class RecordKind<T extends object, Owner = string> {
     return record
   }
 
-  find(store: Store, owner: Owner): RecordResult<T> {
+  find(store: Store, owner: Owner): RecordReadResult<T> {
     const { format, ownerOf, isOfThisBoot } = this.#form
     const path = this.#form.locate(store, owner)
     const text = store.host.files.read(path)

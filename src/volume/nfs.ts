@@ -10,7 +10,7 @@ import {
   createWordRules,
   FSTAB_OPTION_REMEDIES,
   findOptionFaults,
-  markValuesToName,
+  markValuesThatNeedNaming,
   type OptionRemedies,
   parseOptionName,
 } from './kind/options.ts'
@@ -26,7 +26,7 @@ const NFS_OPTION_RULES = createLazyOptionRules(() => [
   ...createChoiceRules({ proto: NFS_TRANSPORTS, mountproto: NFS_TRANSPORTS, mountvers: ['3'] }),
   ...createSecurityRules('sys', 'krb5', 'krb5i', 'krb5p', 'none'),
   // The server identifies this node by its certificate with mtls.
-  ...markValuesToName(['mtls'], createChoiceRules({ xprtsec: ['none', 'tls', 'mtls'] })),
+  ...markValuesThatNeedNaming(['mtls'], createChoiceRules({ xprtsec: ['none', 'tls', 'mtls'] })),
   ...createChoiceRules({
     lookupcache: ['all', 'none', 'pos', 'positive'],
     local_lock: ['none', 'all', 'flock', 'posix'],

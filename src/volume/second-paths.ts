@@ -40,7 +40,7 @@ function isMountBelowKubelet(mountPoint: string, directory: string | undefined):
   return KUBELET_MOUNT_DIRECTORIES.some((name) => mountPoint.startsWith(`${toPathPrefix(directory)}/${name}/`))
 }
 
-interface NamedSource {
+interface RuleNamedSource {
   /** The root that a pod sees: the source, or the part of it that a subPath names. */
   handle: Handle
   path: string
@@ -65,7 +65,7 @@ interface OtherSourcePath {
 export function findOtherSourcePaths(
   session: Session,
   table: MountTableSnapshot,
-  { handle, path: requested, kubeletDirectory, rules }: NamedSource,
+  { handle, path: requested, kubeletDirectory, rules }: RuleNamedSource,
 ): OtherSourcePath[] {
   const shown = createHandleLocationFinder(session.host, table)(handle)
   if (shown === undefined) {

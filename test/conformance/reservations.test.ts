@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { ApplyDocument } from '../../src/cli/commands/apply.ts'
 import { runVerb } from '../../src/cli/commands/index.ts'
 import type { Lock } from '../../src/kernel/host.ts'
-import { listReservations, type Reservation, reservationRecords } from '../../src/state/process-records.ts'
+import { listVolumeReservations, reservationRecords, type VolumeReservation } from '../../src/state/process-records.ts'
 import type { Session } from '../../src/state/session.ts'
 import { onEveryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
@@ -34,7 +34,7 @@ onEveryStage('a running call for a volume', (open) => {
   const SUB = 'ab-5-6'
 
   /** As another process in mid-walk of `data/sub` looks. */
-  function workOnSub(more: Partial<Reservation>): void {
+  function workOnSub(more: Partial<VolumeReservation>): void {
     const reservation = { volume: SUB, source: `${source}/sub`, group: 3000, pod: 'shop/web', directory: '/pods/web/v' }
     reservationRecords.write(stage, { ...reservation, ...more })
     stage.host.files.makeDirectory(`${stage.config.stateDir}/ownership/${SUB}`)
@@ -71,7 +71,7 @@ onEveryStage('a running call for a volume', (open) => {
     expect(stage.layers('b')).toHaveLength(1)
   })
 
-  it.each<[string, Partial<Reservation>]>([
+  it.each<[string, Partial<VolumeReservation>]>([
     ['a mount with the same group', { group: 2000 }],
     ['an apply by hand', { pod: undefined, directory: undefined }],
     ['a restore', { group: undefined, pod: undefined, directory: undefined }],
@@ -144,7 +144,7 @@ onEveryStage('a running call for a volume', (open) => {
       stage.host.files.replace(`${stage.config.stateDir}/reservations/${SUB}.json`, text)
       await expect(stage.mount('a', asked('data', 3000))).rejects.toThrow(/the record .*\/reservations\/ab-5-6.json/)
       expect(stage.layers('a')).toEqual([])
-      expect(listReservations(stage)).toHaveLength(1)
+      expect(listVolumeReservations(stage)).toHaveLength(1)
       die()
       await stage.mount('a', asked('data', 3000))
     },

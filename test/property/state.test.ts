@@ -2,8 +2,8 @@ import fc, { type Arbitrary } from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { VolumeSource } from '../../src/config/source.ts'
 import { listReadableMountRecords, type MountRecord, mountRecords } from '../../src/state/mount-record.ts'
-import { listReservations, type Reservation, reservationRecords } from '../../src/state/process-records.ts'
-import { DamagedRecord, type RecordResult } from '../../src/state/record.ts'
+import { listVolumeReservations, reservationRecords, type VolumeReservation } from '../../src/state/process-records.ts'
+import { DamagedRecord, type RecordReadResult } from '../../src/state/record.ts'
 import { locateMountRecords, locateVolumeRecords } from '../../src/state/record-directories.ts'
 import { type VolumeRecord, volumeRecords } from '../../src/state/volume-record.ts'
 import { memoryHost } from '../memory-host/index.ts'
@@ -82,7 +82,7 @@ const anyVolumeRecords: Arbitrary<VolumeRecord> = fc.record({
   restorePending: fc.boolean(),
 })
 const location = fc.record({ device: fc.constantFrom('8:1', '0:34'), path: text })
-const anyReservations: Arbitrary<Reservation> = fc.record(
+const anyReservations: Arbitrary<VolumeReservation> = fc.record(
   { volume, source: text, location, group, pod: text, directory: text },
   { requiredKeys: ['volume', 'source'] },
 )
@@ -93,7 +93,7 @@ interface Kind<T> {
   records: Arbitrary<T>
   write(host: Host, record: T): void
   read(host: Host, key: string): T | undefined
-  find(host: Host, key: string): RecordResult<T>
+  find(host: Host, key: string): RecordReadResult<T>
   list(host: Host): T[]
   key(record: T): string
   path(key: string): string
@@ -130,7 +130,7 @@ const KINDS = [
     list: () => [],
     key: (record) => record.volume,
     path: (key) => `${STATE}/reservations/${key}.json`,
-  } satisfies Kind<Reservation>,
+  } satisfies Kind<VolumeReservation>,
 ] as unknown as Kind<{ directory: string }>[]
 
 function fresh() {
@@ -202,5 +202,5 @@ it('a foreign file among the records is skipped', () => {
   expect(listReadableMountRecords({ host, ...PLACE })).toEqual([record])
   host.files.makeDirectory(`${STATE}/reservations`)
   host.files.replace(`${STATE}/reservations/foreign.json`, 'not of modekeep')
-  expect(listReservations({ host, ...PLACE })).toEqual([])
+  expect(listVolumeReservations({ host, ...PLACE })).toEqual([])
 })

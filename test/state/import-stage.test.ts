@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { Lock } from '../../src/kernel/host.ts'
-import { ImportStage } from '../../src/state/import-stage.ts'
+import { JournalImportStage } from '../../src/state/import-stage.ts'
 import { tryLockRecordDirectory } from '../../src/state/locks.ts'
 import { listVolumesInImport, locateImportDirectory, locateVolumeRecords } from '../../src/state/record-directories.ts'
 import type { Session } from '../../src/state/session.ts'
@@ -27,7 +27,7 @@ onEveryStage('an import', (open) => {
   afterEach(() => stage.close())
 
   const written = async (on = session) => {
-    const made = ImportStage.tryOpen(on, VOLUME) ?? expect.unreachable()
+    const made = JournalImportStage.tryOpen(on, VOLUME) ?? expect.unreachable()
     await made.write(RECORD, { rows: [], unsettled: [], disk: undefined })
     return made
   }

@@ -14,7 +14,11 @@ import {
   tryAcquireRecordLock,
   tryLockRecordDirectory,
 } from '../../src/state/locks.ts'
-import { listReservations, reservationRecords, waitForReservationRelease } from '../../src/state/process-records.ts'
+import {
+  listVolumeReservations,
+  reservationRecords,
+  waitForReservationRelease,
+} from '../../src/state/process-records.ts'
 import {
   locateMountRecords,
   locatePublicationLock,
@@ -165,10 +169,10 @@ describe('a volume that a process of an ended call still walks', () => {
 
   it('keeps its reservation, and waiting calls are refused', async () => {
     reservationRecords.write(stage, { volume: name, group: 2000 })
-    expect(listReservations(stage).map(({ record }) => record?.group)).toEqual([2000])
+    expect(listVolumeReservations(stage).map(({ record }) => record?.group)).toEqual([2000])
     await expect(waitForReservationRelease(stage, name)).rejects.toThrow(/^process 4711 still walks/)
     walker.release()
-    expect(listReservations(stage)).toEqual([])
+    expect(listVolumeReservations(stage)).toEqual([])
     await waitForReservationRelease(stage, name)
   })
 

@@ -2,18 +2,18 @@ import { expect, it } from 'vitest'
 import { UnknownFormatRefusal } from '../../src/errors/refusal.ts'
 import type { Host } from '../../src/kernel/host.ts'
 import {
-  listReservations,
+  listVolumeReservations,
   listVolumesWithReservation,
-  type Reservation,
   removeStaleReservations,
   reservationRecords,
+  type VolumeReservation,
 } from '../../src/state/process-records.ts'
 import { DamagedRecord } from '../../src/state/record.ts'
 import type { Store } from '../../src/state/record-directories.ts'
 import { memoryHost } from '../memory-host/index.ts'
 import { MemoryWorld } from '../memory-host/world.ts'
 
-const RESERVATION: Reservation = {
+const RESERVATION: VolumeReservation = {
   volume: '1-2-3',
   source: '/srv/data',
   location: { device: '8:1', path: '/data' },
@@ -29,7 +29,7 @@ function lock(host: Host, volume: string): void {
   host.tryLock(`/state/ownership/${volume}/lock`)
 }
 
-const listed = (store: Store) => listReservations(store).map(({ record, problem }) => record ?? problem)
+const listed = (store: Store) => listVolumeReservations(store).map(({ record, problem }) => record ?? problem)
 
 it('a reservation of a volume is read as it was written, and listed while its call runs, until the call removes it', () => {
   const store = { host: memoryHost(new MemoryWorld()), config: { stateDir: '/state' } }

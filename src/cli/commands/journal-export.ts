@@ -9,7 +9,7 @@ import { readWhileVolumeIdle } from '../../state/lock-holders.ts'
 import type { Session } from '../../state/session.ts'
 import { hasVolumeJournal, openJournalSnapshot } from '../../state/volume-journal.ts'
 import { type VolumeRecord, volumeRecords } from '../../state/volume-record.ts'
-import { DIRECTORY_REQUIREMENT, openNodeSourceBy } from '../../volume/kind/source-path.ts'
+import { DIRECTORY_REQUIREMENT, openNodeSourceWithLookups } from '../../volume/kind/source-path.ts'
 import { extractLastWalk, type LastWalk } from '../node-state/recorded-walk.ts'
 import { resolveTargetOperand, type TargetOperand } from './operands.ts'
 import type { OperatorProcess } from './verb.ts'
@@ -91,7 +91,7 @@ function assertExportOutput({ host }: Session, file: string, isForced: boolean, 
 /** Returns the volume name that has a record, among the names that a directory may have as a volume. */
 async function findRecordedVolume(session: Session, directory: string): Promise<string> {
   const wanted = { ...DIRECTORY_REQUIREMENT, what: 'directory' }
-  const { handle } = await openNodeSourceBy(createPathLookups(session), session.host, directory, wanted)
+  const { handle } = await openNodeSourceWithLookups(createPathLookups(session), session.host, directory, wanted)
   using _ = deferHandleClose(session.host.inodes, handle)
   const volumes = listVolumeIdentitiesAt(session, directory, handle)
   const volume = volumes.find((name) => volumeRecords.has(session, name) || hasVolumeJournal(session, name))

@@ -9,7 +9,7 @@ import {
 } from '../../kernel/mount-table/responsiveness.ts'
 import { type ExportedJournal, readExportedJournal } from '../../state/exported-journal.ts'
 import { listVolumeIdentitiesAt, locateVolume } from '../../state/find-volume.ts'
-import { ImportStage } from '../../state/import-stage.ts'
+import { JournalImportStage } from '../../state/import-stage.ts'
 import { readWhileVolumeIdle } from '../../state/lock-holders.ts'
 import type { Session } from '../../state/session.ts'
 import {
@@ -22,7 +22,7 @@ import {
 import { isTextVolumeId } from '../../state/volume-id.ts'
 import { openJournalForReading, openJournalSnapshot } from '../../state/volume-journal.ts'
 import { type VolumeRecord, volumeRecords } from '../../state/volume-record.ts'
-import { DIRECTORY_REQUIREMENT, openNodeSourceBy } from '../../volume/kind/source-path.ts'
+import { DIRECTORY_REQUIREMENT, openNodeSourceWithLookups } from '../../volume/kind/source-path.ts'
 import { extractLastWalk } from '../node-state/recorded-walk.ts'
 import { createPeriodicYield, type JournalDocument } from './journal-export.ts'
 
@@ -77,7 +77,7 @@ export async function importJournal(
       refusal: comparison === 'nothing' ? null : renderFault(createImportFault(comparison, volume)),
     }
   if (comparison === 'other') throw new Refusal(createImportFault(comparison, volume))
-  using stage = ImportStage.tryOpen(session, volume)
+  using stage = JournalImportStage.tryOpen(session, volume)
   if (stage === undefined) {
     throw Refusal.of(
       'command',
@@ -126,7 +126,7 @@ async function identifyVolumeDisk(
 ): Promise<ReturnType<typeof readBackingDisk>> {
   const { host } = session
   const wanted = { ...DIRECTORY_REQUIREMENT, what: 'directory' }
-  const { handle } = await openNodeSourceBy(createPathLookups(session), host, directory, wanted)
+  const { handle } = await openNodeSourceWithLookups(createPathLookups(session), host, directory, wanted)
   using _ = deferHandleClose(host.inodes, handle)
   const volumes = listVolumeIdentitiesAt(session, directory, handle)
   if (volumes.includes(header.volume)) return readBackingDisk(session, handle)
@@ -172,7 +172,7 @@ async function describeFormerVolumePath(
   if (isTextVolumeId(volume) || !isPlainAbsolutePath(source)) return ` (it was ${quoteValue(source)})`
   if (await lookups.isUnresponsive(source)) return ` (it was ${quoteValue(source)}, which does not respond here)`
   try {
-    const { handle } = await openNodeSourceBy(lookups, session.host, source)
+    const { handle } = await openNodeSourceWithLookups(lookups, session.host, source)
     using _ = deferHandleClose(session.host.inodes, handle)
     return ` (it was ${quoteValue(source)}, which is volume ${listVolumeIdentitiesAt(session, source, handle)[0]} here)`
   } catch (error) {

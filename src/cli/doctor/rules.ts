@@ -10,7 +10,7 @@ import {
 import { quoteValue } from '../../errors/refusal.ts'
 import { MOUNT_OPTIONS_BY_NAME } from '../../kernel/mount-table/mount-flags.ts'
 import { volumeKindLookup } from '../../volume/index.ts'
-import { isOptionTaken, parseOptionName } from '../../volume/kind/options.ts'
+import { isOptionAcceptedByKind, parseOptionName } from '../../volume/kind/options.ts'
 import { type CheckResult, createFaultResult, createOkResult, createWarningResult } from './findings.ts'
 
 /** Describes each rule in a sentence, and warns of probably unintended effects. */
@@ -98,7 +98,7 @@ function* checkRuleOptions(
     ...new Set([...MOUNT_OPTIONS_BY_NAME.keys(), ...knownKinds.flatMap((kind) => [...kind.optionRules().keys()])]),
   ]
   for (const option of mountOptions) {
-    const taken = knownKinds.map((kind) => isOptionTaken(kind.optionRules(), option))
+    const taken = knownKinds.map((kind) => isOptionAcceptedByKind(kind.optionRules(), option))
     if (taken.includes(true)) continue
     const forms = taken.filter((form) => typeof form === 'string')
     yield createFaultResult(

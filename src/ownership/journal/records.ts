@@ -27,11 +27,11 @@ const MIN_RECORDS_TO_COMPACT = 10_000
 const RECORDS_PER_BATCH = 1000
 
 /** A batch of the log. `start`: position of its first record in the whole log. */
-interface LogBatch extends Omit<RecordBatch, 'records'> {
+interface PositionedLogBatch extends Omit<RecordBatch, 'records'> {
   start: number
 }
 
-interface LoadedBatch {
+interface LoadedRecordBatch {
   records: DataView
   starts: Int32Array
 }
@@ -47,8 +47,8 @@ export class IndexedRecordLog {
   readonly #acls: Pick<NumberSet, 'has'>
   readonly #index: RecordIndex
   readonly #states = new InodeStateTable()
-  readonly #batches: LogBatch[] = []
-  readonly #cache = new Map<number, LoadedBatch>()
+  readonly #batches: PositionedLogBatch[] = []
+  readonly #cache = new Map<number, LoadedRecordBatch>()
   #total = 0
   #isPruned = false
 
@@ -111,7 +111,7 @@ export class IndexedRecordLog {
 
   /** Returns the number of the batch with the latest record. */
   findBatch(entry: number): bigint {
-    return (this.#batches[this.#findBatchIndex(this.#index.getLast(entry))] as LogBatch).number
+    return (this.#batches[this.#findBatchIndex(this.#index.getLast(entry))] as PositionedLogBatch).number
   }
 
   /** Returns the states without reading records; undefined if the records say more. */
@@ -156,7 +156,7 @@ export class IndexedRecordLog {
 
   *#iterateLatest(batch: number): Generator<LocatedRecord> {
     const { records, starts } = this.#loadBatch(batch)
-    const { start } = this.#batches[batch] as LogBatch
+    const { start } = this.#batches[batch] as PositionedLogBatch
     for (const [index, at] of starts.entries()) {
       const entry = this.#index.find(records, at + RECORD_KEY_OFFSET)
       if (entry !== undefined && this.#index.getLast(entry) === start + index) yield this.#readEntry(entry)
@@ -215,12 +215,12 @@ export class IndexedRecordLog {
     const record = this.#readRecord(batch, last)
     const { chunk, at } =
       first === last ? record : composeRecordFromParts(this.#readRecord(this.#findBatchIndex(first), first), record)
-    return { chunk, at, batch: (this.#batches[batch] as LogBatch).number }
+    return { chunk, at, batch: (this.#batches[batch] as PositionedLogBatch).number }
   }
 
   #readRecord(batch: number, place: number): EncodedRecord {
     const { records, starts } = this.#loadBatch(batch)
-    return { chunk: records, at: starts[place - (this.#batches[batch] as LogBatch).start] as number }
+    return { chunk: records, at: starts[place - (this.#batches[batch] as PositionedLogBatch).start] as number }
   }
 
   /** Returns the index of the batch that has the record at this position. */
@@ -228,17 +228,17 @@ export class IndexedRecordLog {
     let [low, high] = [0, this.#batches.length - 1]
     while (low < high) {
       const middle = (low + high + 1) >> 1
-      if ((this.#batches[middle] as LogBatch).start <= place) low = middle
+      if ((this.#batches[middle] as PositionedLogBatch).start <= place) low = middle
       else high = middle - 1
     }
     return low
   }
 
-  #loadBatch(batch: number): LoadedBatch {
+  #loadBatch(batch: number): LoadedRecordBatch {
     const cached = this.#cache.get(batch)
     if (cached !== undefined) return cached
     const records = createDataView(
-      this.#log.read((this.#batches[batch] as LogBatch).number, this.#batches[batch - 1]?.sum),
+      this.#log.read((this.#batches[batch] as PositionedLogBatch).number, this.#batches[batch - 1]?.sum),
     )
     const loaded = { records, starts: findRecordStarts(records) }
     const [oldest] = this.#cache.keys()

@@ -3,7 +3,7 @@ import { DirentIterator } from '../../kernel/dirents.ts'
 import { type EntryName, getErrno, type Handle, type Inodes, type Stat, useHandleOrClose } from '../../kernel/host.ts'
 import { getHighWord, IntHashTable } from '../journal/int-table.ts'
 import { hashEntryName, ignoreVanishedEntry, joinEntryPath } from './entry.ts'
-import { type DirectoryReadProgress, type LivelockGuard, quotePath } from './livelock-guard.ts'
+import { type DirectoryReadProgress, type LivelockGuard, quotePathBytes } from './livelock-guard.ts'
 
 const EMPTY_PATH = Buffer.alloc(0)
 const PARENT_NAME = Uint8Array.from([0x2e, 0x2e])
@@ -99,7 +99,7 @@ export class DirectoryStack {
     if (frame.position === frame.mark && frame.rereadCount === 0) {
       throw Refusal.of(
         'tree-invalid',
-        `directory ${quotePath(frame.path)} lists the same entries again and again`,
+        `directory ${quotePathBytes(frame.path)} lists the same entries again and again`,
         'repair its file system',
       )
     }
@@ -123,7 +123,7 @@ export class DirectoryStack {
     if (this.#stack.length > MAX_DIRECTORY_DEPTH) {
       throw Refusal.of(
         'tree-invalid',
-        `directory ${quotePath(path)} is nested more than ${MAX_DIRECTORY_DEPTH} deep, too deep for a walk`,
+        `directory ${quotePathBytes(path)} is nested more than ${MAX_DIRECTORY_DEPTH} deep, too deep for a walk`,
         'remove it',
       )
     }

@@ -6,7 +6,7 @@ import type { RecordedInodeStates } from '../journal/record-index.ts'
 import type { HardLinkCounter, HardLinkVisit } from './hard-links.ts'
 
 /** Inodes whose records are queried. */
-export interface LedgerQuery {
+export interface JournalQuery {
   /** Inode and birth time of each in turn. */
   keys: BigInt64Array
   /** Inodes with several names, by index. Each counts as a visited name. */
@@ -14,10 +14,10 @@ export interface LedgerQuery {
 }
 
 /** A record of the journal. `wait`: the inode is being changed, or is dealt with under another of its names. */
-export type LedgerAnswer = 'wait' | JournalRecord | undefined
+export type JournalAnswer = 'wait' | JournalRecord | undefined
 
-/** Like LedgerAnswer, for a plain inode; `other`: its record says more than its states. */
-export type PlainLedgerAnswer = 'wait' | RecordedInodeStates | 'other' | undefined
+/** Like JournalAnswer, for a plain inode; `other`: its record says more than its states. */
+export type PlainInodeJournalAnswer = 'wait' | RecordedInodeStates | 'other' | undefined
 
 /** A walk's access to the journal and to the names of inodes with several. */
 export class WalkLedger {
@@ -37,9 +37,9 @@ export class WalkLedger {
   }
 
   /** Returns the record of each inode. */
-  query({ keys, sightings }: LedgerQuery): LedgerAnswer[] {
+  query({ keys, sightings }: JournalQuery): JournalAnswer[] {
     const none = () => Array.from({ length: keys.length / 2 }, () => undefined)
-    const answers: LedgerAnswer[] = this.#journal?.find(keys) ?? none()
+    const answers: JournalAnswer[] = this.#journal?.find(keys) ?? none()
     for (const [index, answer] of answers.entries()) {
       // The inode is visited again while it is being changed.
       if (typeof answer === 'object' && answer.isInProgress) answers[index] = 'wait'
@@ -49,7 +49,7 @@ export class WalkLedger {
   }
 
   /** Returns the states of plain inodes: see Journal.findStates. */
-  findStates(keys: BigInt64Array): PlainLedgerAnswer[] {
+  findStates(keys: BigInt64Array): PlainInodeJournalAnswer[] {
     return this.#journal?.findStates(keys) ?? Array.from({ length: keys.length / 2 }, () => undefined)
   }
 
@@ -128,7 +128,7 @@ export interface WalkObserver {
   onBoundary?(stat: Stat): void
 }
 
-export interface BatchSettings {
+export interface WalkBatchSettings {
   batchSize: number
   /** Called after every batch, and after every run of entries. */
   onStep?: () => void

@@ -95,13 +95,13 @@ export class LivelockGuard {
     throw Refusal.of(
       'volume-busy',
       `the volume changes faster than it can be walked: ${this.#moved} entries were made or moved since the walk began, and ${this.#inPlace} were in their places; ` +
-        `the last ones were in directory ${quotePath(this.#lastPath)}`,
+        `the last ones were in directory ${quotePathBytes(this.#lastPath)}`,
       'stop the programs that do this, then try again (what was changed is recorded, and the next call goes on from there)',
     )
   }
 }
 
 /** Formats a path for messages. */
-export function quotePath(path: Uint8Array | undefined): string {
+export function quotePathBytes(path: Uint8Array | undefined): string {
   return quoteValue(Buffer.from(path ?? []).toString() || '.')
 }

@@ -5,7 +5,7 @@ import type { InodeRecord, InodeState } from '../inode/record.ts'
 import { encodeInodeKeys } from '../journal/codec.ts'
 import { applyInodeChange, type InodeChange, isInodeChangeNeeded } from './change.ts'
 import type { HardLinkVisit } from './hard-links.ts'
-import { BATCHES_PER_PIPELINE, type BatchSettings, type LedgerAnswer, type WalkLedger } from './ledger.ts'
+import { BATCHES_PER_PIPELINE, type JournalAnswer, type WalkBatchSettings, type WalkLedger } from './ledger.ts'
 import { PlainInodes } from './plain-inodes.ts'
 import { recordSkippedInode, type WalkReport } from './report.ts'
 import type { WalkStrategy } from './strategies.ts'
@@ -22,7 +22,7 @@ interface InodeCandidate {
 }
 
 /** A recorded batch whose changes are being made. */
-interface StartedBatch {
+interface StartedInodeBatch {
   plain: PlainInodes
   changes: InodeChange[]
   /** Undefined: nothing had to be recorded. */
@@ -38,16 +38,22 @@ export class InodeChangePipeline {
   readonly #strategy: WalkStrategy
   readonly #ledger: WalkLedger
   readonly #report: WalkReport
-  readonly #settings: BatchSettings
+  readonly #settings: WalkBatchSettings
   /** Open inodes of all batches, except the plain ones. */
   readonly #open = new Set<OpenInode>()
   /** Used in turn; the first is being filled. */
   readonly #plain: PlainInodes[]
   #candidates: InodeCandidate[] = []
   #aclBytes = 0
-  #started: StartedBatch | undefined
+  #started: StartedInodeBatch | undefined
 
-  constructor(inodes: Inodes, strategy: WalkStrategy, ledger: WalkLedger, report: WalkReport, settings: BatchSettings) {
+  constructor(
+    inodes: Inodes,
+    strategy: WalkStrategy,
+    ledger: WalkLedger,
+    report: WalkReport,
+    settings: WalkBatchSettings,
+  ) {
     this.#inodes = inodes
     this.#strategy = strategy
     this.#ledger = ledger
@@ -127,14 +133,14 @@ export class InodeChangePipeline {
     this.#settings.onStep?.()
   }
 
-  #recordBatch(): StartedBatch | undefined {
+  #recordBatch(): StartedInodeBatch | undefined {
     const [plain, candidates] = [this.#filling, this.#candidates]
     this.#plain.push(...this.#plain.splice(0, 1))
     this.#candidates = []
     this.#aclBytes = 0
     const queried = candidates.filter(({ inode, name }) => name !== undefined || this.#strategy.needsRecord(inode.stat))
     const answers = this.#queryLedger(queried)
-    const decided: DecidedBatch = { changes: [], records: [] }
+    const decided: DecidedInodeBatch = { changes: [], records: [] }
     if (this.#strategy.plain.needsRecords) {
       for (const index of plain.classify()) {
         const { inode, record } = plain.inspect(index)
@@ -157,7 +163,7 @@ export class InodeChangePipeline {
   }
 
   /** Queries the records of inodes that are not plain, or that this walk may have changed. */
-  #queryLedger(queried: readonly InodeCandidate[]): LedgerAnswer[] {
+  #queryLedger(queried: readonly InodeCandidate[]): JournalAnswer[] {
     if (queried.length === 0) return []
     const sightings = new Map<number, HardLinkVisit>()
     for (const [index, { inode, path, name }] of queried.entries()) {
@@ -169,7 +175,11 @@ export class InodeChangePipeline {
     return this.#ledger.query({ keys: encodeInodeKeys(queried.map(({ inode }) => inode.stat)), sightings })
   }
 
-  #decide({ inode, path }: InodeCandidate, earlier: InodeRecord | undefined, { changes, records }: DecidedBatch): void {
+  #decide(
+    { inode, path }: InodeCandidate,
+    earlier: InodeRecord | undefined,
+    { changes, records }: DecidedInodeBatch,
+  ): void {
     const { change, settle, skip: reason, forfeits } = this.#strategy.decide(inode, path, earlier)
     if (reason) recordSkippedInode(this.#report, this.#isUnchanged(inode) ? reason : 'changed during the walk', path)
     if (forfeits) recordSkippedInode(this.#report, 'privileges not given back', path)
@@ -210,7 +220,7 @@ export class InodeChangePipeline {
     return isSameOwnership(extractOwnership(this.#inodes.ownership(handle)), extractOwnership(stat))
   }
 
-  #finishBatch({ plain, changes, batch }: StartedBatch): void {
+  #finishBatch({ plain, changes, batch }: StartedInodeBatch): void {
     const plainResult = plain.finishChanges(this.#report)
     const apply = (change: InodeChange) => applyInodeChange(this.#inodes, change, this.#report)
     const { made = [], untouched = [], refused = [] } = Object.groupBy(changes, apply)
@@ -228,7 +238,7 @@ export class InodeChangePipeline {
 }
 
 /** Changes to make, and records to write. */
-interface DecidedBatch {
+interface DecidedInodeBatch {
   changes: InodeChange[]
   records: InodeRecord[]
 }

@@ -25,7 +25,7 @@ export function isInodeOutsideBoundary(stat: WalkBoundary & Pick<Stat, 'mode'>, 
   )
 }
 
-const DIRECTORY_REPLACED = 'directory gone or replaced during the walk'
+export const DIRECTORY_REPLACED_REASON = 'directory gone or replaced during the walk'
 
 /** Called for every inode below the base of a walk. */
 export interface TreeVisitor {
@@ -97,7 +97,7 @@ function enterDirectory(
   const handle =
     seen &&
     openAfterReleasingHandles(visitor, () => ignoreVanishedEntry(() => inodes.openDirectory(parent.handle, name)))
-  if (handle === undefined) return DIRECTORY_REPLACED
+  if (handle === undefined) return DIRECTORY_REPLACED_REASON
   const stat = useHandleOrClose(inodes, handle, inodes.stat)
   if (isInodeOutsideBoundary(stat, boundary)) {
     visitor.onBoundary?.(stat)
@@ -109,7 +109,7 @@ function enterDirectory(
     // those of stat.
     const isAnother = !isFile && stat.inode !== inode && stack.isMoved(parent, stat)
     if (!stack.push(parent, handle, stat, name)) inodes.close(handle)
-    return isAnother ? DIRECTORY_REPLACED : undefined
+    return isAnother ? DIRECTORY_REPLACED_REASON : undefined
   })
 }
 

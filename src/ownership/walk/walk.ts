@@ -12,17 +12,22 @@ import {
 import { hasAclOrCapability, inspectInode, type OpenInode } from '../inode/attributes.ts'
 import type { OpenDirectoryFrame } from './directory-stack.ts'
 import { DirectoryEntryRun, hashEntryName, ignoreVanishedEntry, joinEntryPath, SELF_ENTRY_NAME } from './entry.ts'
-import type { BatchSettings, WalkLedger } from './ledger.ts'
+import type { WalkBatchSettings, WalkLedger } from './ledger.ts'
 import { InodeChangePipeline } from './pipeline.ts'
 import { createWalkReport, recordSkippedInode, type SkipReason, type WalkReport } from './report.ts'
 import { createWalkStrategy, type WalkStrategy, type WalkStrategySpec } from './strategies.ts'
-import { isInodeOutsideBoundary, openAfterReleasingHandles, type TreeVisitor, type WalkBoundary } from './traverse.ts'
+import {
+  DIRECTORY_REPLACED_REASON,
+  isInodeOutsideBoundary,
+  openAfterReleasingHandles,
+  type TreeVisitor,
+  type WalkBoundary,
+} from './traverse.ts'
 
 const EMPTY_PATH = new Uint8Array()
 const ENTRY_REPLACED_REASON = 'gone or replaced during the walk'
-const DIRECTORY_REPLACED = 'directory gone or replaced during the walk'
 
-export interface WalkSettings extends BatchSettings {
+export interface WalkSettings extends WalkBatchSettings {
   boundary: WalkBoundary
   /** A survey that stats names and opens nothing. */
   isStatOnly?: boolean
@@ -121,7 +126,7 @@ export class TreeWalk implements TreeVisitor, Disposable {
   #visitEntry(frame: OpenDirectoryFrame, name: EntryName, isFile = true): boolean {
     const seen = ignoreVanishedEntry(() => this.#inodes.viewEntry(frame.handle, name))
     if (seen) return this.#visitSeen(frame, name, seen)
-    return this.#skipReplaced(frame.path, name, isFile ? ENTRY_REPLACED_REASON : DIRECTORY_REPLACED)
+    return this.#skipReplaced(frame.path, name, isFile ? ENTRY_REPLACED_REASON : DIRECTORY_REPLACED_REASON)
   }
 
   #visitSeen(frame: OpenDirectoryFrame, name: EntryName, seen: StatView): boolean {

@@ -71,11 +71,11 @@ export function createNumberRules(examples: Readonly<Record<string, number>>): O
 
 /** Creates the rule of `sec`. Kerberos uses this node's identity, so a rule of the administrator must name it. */
 export function createSecurityRules(...values: string[]): OptionRuleEntry[] {
-  return markValuesToName(['krb5', 'krb5i', 'krb5p'], createChoiceRules({ sec: values }))
+  return markValuesThatNeedNaming(['krb5', 'krb5i', 'krb5p'], createChoiceRules({ sec: values }))
 }
 
 /** Marks values that a rule of the node must name in full. */
-export function markValuesToName(onlyNamed: readonly string[], entries: OptionRuleEntry[]): OptionRuleEntry[] {
+export function markValuesThatNeedNaming(onlyNamed: readonly string[], entries: OptionRuleEntry[]): OptionRuleEntry[] {
   return entries.map(([name, plain]) => [name, { ...plain, onlyNamed }])
 }
 
@@ -103,7 +103,7 @@ export function findRequiredOptionNaming(rules: OptionRules, option: string): Re
  * Whether a kind takes an option that a rule of the node names, by its name or with a value.
  * @returns true; or an example, if the kind has an option of that name; or false
  */
-export function isOptionTaken(own: OptionRules, option: string): true | string | false {
+export function isOptionAcceptedByKind(own: OptionRules, option: string): true | string | false {
   const name = parseOptionName(option)
   const known = own.get(name)
   if (known !== undefined) return option === name || known.matches(option) || known.example

@@ -99,7 +99,7 @@ export function openNodeSource(host: Host, path: string, requirement = DIRECTORY
  * Like `openNodeSource`, for a caller that must not wait for the path.
  * @throws {Refusal} also if the lookup gets no answer
  */
-export async function openNodeSourceBy(
+export async function openNodeSourceWithLookups(
   lookups: PathLookups,
   host: Host,
   path: string,

@@ -3,7 +3,7 @@ import { type Handle, SystemError } from '../../../src/kernel/host.ts'
 import { inspectInode } from '../../../src/ownership/inode/attributes.ts'
 import { createInodeRecord, type InodeRecord } from '../../../src/ownership/inode/record.ts'
 import { concatBytes, decodeRecord, encodeInodeRecords, splitRecords } from '../../../src/ownership/journal/codec.ts'
-import { computeBatchSize, type LedgerAnswer, type WalkLedger } from '../../../src/ownership/walk/ledger.ts'
+import { computeBatchSize, type JournalAnswer, type WalkLedger } from '../../../src/ownership/walk/ledger.ts'
 import { InodeChangePipeline } from '../../../src/ownership/walk/pipeline.ts'
 import { createWalkReport, type WalkReport } from '../../../src/ownership/walk/report.ts'
 import { createWalkStrategy } from '../../../src/ownership/walk/strategies.ts'
@@ -250,7 +250,7 @@ function refuse(name: string, code: string): void {
 }
 
 /** What an earlier walk has recorded of a file that it gave to group 3000. */
-function earlier(name: string): Exclude<LedgerAnswer, 'wait'> {
+function earlier(name: string): Exclude<JournalAnswer, 'wait'> {
   const { inodes } = volume.host
   const { inode, born, modified, size } = inodes.statEntry(top, Buffer.from(name))
   const before = { gid: 0, mode: 0o640 }

@@ -135,10 +135,10 @@ describe('a hostile environment variable', () => {
 
   it.each(Object.entries(hostile))('%s changes nothing', (name, value) => expectUnmoved({ [name]: value() }))
 
-  it('together with all others changes nothing', () =>
+  it('together with all other hostile variables changes nothing', () =>
     expectUnmoved(Object.fromEntries(Object.entries(hostile).map(([name, value]) => [name, value()]))))
 
-  it('has an effect on another program: the same library is loaded there', ({ skip }) => {
+  it('has an effect on another program, which loads the hostile library', ({ skip }) => {
     if (!fs.readFileSync(at('evil.so')).includes('ELF')) skip('gcc is not installed: install it for this control')
     run('/bin/true', [], { env: { LD_PRELOAD: at('evil.so') } })
     expect(fs.existsSync(at('marker'))).toBe(true)
@@ -214,7 +214,7 @@ describe('an unusual caller of the executable', () => {
     expectAnswer(run('/usr/bin/setarch', ['-R', MODEKEEP, 'init']))
   })
 
-  it('may trace it with strace', ({ skip }) => {
+  it('may trace the executable with strace', ({ skip }) => {
     if (!fs.existsSync('/usr/bin/strace')) skip('strace is not installed: install it for this test')
     expectAnswer(run('/usr/bin/strace', ['-f', '-o', '/dev/null', MODEKEEP, 'init']))
   })

@@ -42,7 +42,7 @@ describe('the build of the executable', () => {
   it.each([
     ['a regular expression', 'const is = (text: string) => /^größe$/.test(text)'],
     ['a raw template', 'const is = (text: string) => String.raw`größe` === text'],
-  ])('refuses a non-ASCII letter in %s, which would never match, and accepts it in a string', async (_what, code) => {
+  ])('refuses a non-ASCII letter in %s, which would never match, and accepts one in a string', async (_what, code) => {
     const work = await fs.mkdtemp(join(tmpdir(), 'modekeep-build-'))
     try {
       const entry = join(work, 'main.ts')
@@ -59,7 +59,7 @@ describe('the build of the executable', () => {
     }
   })
 
-  it('makes the same bytes twice, for a program without an ELF interpreter', async () => {
+  it('produces the same bytes twice, without an ELF interpreter', async () => {
     const workDirectory = await fs.mkdtemp(join(tmpdir(), 'modekeep-build-'))
     try {
       const entry = join(workDirectory, 'main.ts')

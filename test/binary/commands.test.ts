@@ -71,8 +71,8 @@ function documentedKeys(verb: string): string[] {
   return cells.flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].map(([, key]) => key ?? ''))
 }
 
-describe.skipIf(!isRoot)(title('the commands of the executable'), () => {
-  it('print help with an example despite any other arguments', () => {
+describe.skipIf(!isRoot)(title('operator commands'), () => {
+  it('commands of the executable print help with an example despite any other arguments', () => {
     const node = new BinaryNode()
     for (const verb of OPERATOR_VERB_NAMES) {
       const said = call(node, [verb, '--help'])
@@ -83,7 +83,7 @@ describe.skipIf(!isRoot)(title('the commands of the executable'), () => {
     }
   })
 
-  it('print JSON documents with the documented fields', async () => {
+  it('commands of the executable print JSON documents with the documented fields', async () => {
     const { node, source } = arranged()
     const found = new Map<string, Set<string>>()
     const json = (...args: string[]) => {
@@ -140,7 +140,7 @@ describe.skipIf(!isRoot)(title('the commands of the executable'), () => {
     expect(found.size).toBe(15)
   })
 
-  it('print escape sequences neither in a pipe nor with NO_COLOR, and colour on a terminal', () => {
+  it('commands of the executable print colours on a terminal, and no escape sequences in a pipe or with NO_COLOR', () => {
     const node = new BinaryNode()
     expect(call(node, ['doctor']).stdout).not.toContain('\x1b')
     expect(onTerminal(node, 'doctor').text).toContain('\x1b[1mkernel\x1b[0m')
@@ -148,7 +148,7 @@ describe.skipIf(!isRoot)(title('the commands of the executable'), () => {
     expect(onTerminal(node, 'doctor --json').text).not.toContain('\x1b')
   })
 
-  it('suggest the intended verb on a terminal and elsewhere', () => {
+  it('commands suggest the intended verb for a mistyped verb, on a terminal and in a pipe', () => {
     const node = new BinaryNode()
     const { text, status } = onTerminal(node, 'statsu')
     expect({ text: text.trim(), status }).toEqual({
@@ -162,7 +162,7 @@ describe.skipIf(!isRoot)(title('the commands of the executable'), () => {
     })
   })
 
-  it('without a verb print version, mounts and the eleven daily commands', () => {
+  it('commands without a verb print the version, the mounts and the eleven daily commands', () => {
     const { stdout, status } = call(new BinaryNode(), [])
     expect(stdout).toMatch(/^modekeep \d+\.\d+\.\d+ gives .*\n.*Mounts: none on this node\.\n/s)
     expect(stdout.match(/^ {2}modekeep \w+/gm)).toHaveLength(11)
@@ -177,13 +177,13 @@ describe.skipIf(!isRoot)(title('the commands of the executable'), () => {
     ['version'],
     ['doctor'],
     ['install', '--dry-run', '--plugin-dir', '/plugins'],
-  ])('fail with a sentence if their output cannot be written: %j', (...args) => {
+  ])('commands of the executable fail with a sentence if their output cannot be written: %j', (...args) => {
     const { status, stderr } = call(new BinaryNode(), args, {}, ['sh', '-c', 'exec "$@" >/dev/full', 'sh'])
     expect(stderr).toMatch(/not all of the answer was written: stdout: .*ENOSPC.*: write it to another place/)
     expect(status).toBe(1)
   })
 
-  it('restore a volume by its name after its pod was deleted', async () => {
+  it("the restore command restores a volume by name after the volume's pod was deleted", async () => {
     const { node, source } = arranged()
     const before = groups(listTree(fs, source))
     const directory = node.podDirectory('a')
@@ -201,7 +201,7 @@ describe.skipIf(!isRoot)(title('the commands of the executable'), () => {
   })
 })
 
-describe.skipIf(!isRoot)(title('doctor'), () => {
+describe.skipIf(!isRoot)(title('doctor on a node'), () => {
   const findings = (node: BinaryNode) => JSON.parse(call(node, ['doctor', '--json']).stdout).findings as Finding[]
   interface Finding {
     area: string
@@ -211,7 +211,7 @@ describe.skipIf(!isRoot)(title('doctor'), () => {
   }
   const bad = (node: BinaryNode) => findings(node).filter(({ level, area }) => level !== 'ok' && area !== 'kubelet')
 
-  it('checks a given file instead of the configuration, and explains its rules', () => {
+  it('doctor checks a given file instead of the configuration, and explains its rules', () => {
     const node = new BinaryNode()
     const file = `${node.top}/new.json`
     const allow = [{ sources: [`${node.volumes}/{namespace}/*`] }, { sources: ['/srv/*'] }, { sources: ['/srv/a/*'] }]
@@ -229,7 +229,7 @@ describe.skipIf(!isRoot)(title('doctor'), () => {
     expect(old.stdout).toContain('write "allow": [{"sources":["/srv/*"],"fsTypes":["bind","tmpfs"]}] instead')
   })
 
-  it('finds no fault on a healthy node, changes nothing, and exits with status 0', () => {
+  it('doctor finds no fault on a healthy node, changes nothing, and exits with status 0', () => {
     const node = new BinaryNode()
     const config = JSON.parse(fs.readFileSync(`${node.top}/config.json`, 'utf8'))
     const allow = [{ ...config.allow[0], namespaces: ['shop'] }]
@@ -244,23 +244,26 @@ describe.skipIf(!isRoot)(title('doctor'), () => {
     expect(fs.readFileSync('/proc/self/mountinfo', 'utf8')).toBe(table)
   })
 
-  it.skipIf(!fs.existsSync('/dev/fuse'))('warns if a device plugin offers a device that only root can open', () => {
-    const node = new BinaryNode()
-    const device = `${node.top}/fuse`
-    execFileSync('mknod', ['-m', '0600', device, 'c', '10', '229'])
-    const play =
-      'mount -t tmpfs none /var/lib && mkdir -p /var/lib/kubelet/device-plugins && ' +
-      `touch /var/lib/kubelet/device-plugins/modekeep-fuse-7-a1.sock && mount --bind ${device} /dev/fuse && exec "$@"`
-    const levels = [0o600, 0o666].map((mode) => {
-      fs.chmodSync(device, mode)
-      const { stdout } = call(node, ['doctor', '--json'], {}, ['unshare', '-m', 'sh', '-c', play, '-'])
-      const { findings: found } = JSON.parse(stdout) as { findings: Finding[] }
-      return found.filter(({ text }) => text.includes('/dev/fuse')).map(({ area, level }) => `${area}: ${level}`)
-    })
-    expect(levels).toEqual([['kubelet: warning'], ['kubelet: ok']])
-  })
+  it.skipIf(!fs.existsSync('/dev/fuse'))(
+    'doctor warns if a device plugin offers a device that only root can open',
+    () => {
+      const node = new BinaryNode()
+      const device = `${node.top}/fuse`
+      execFileSync('mknod', ['-m', '0600', device, 'c', '10', '229'])
+      const play =
+        'mount -t tmpfs none /var/lib && mkdir -p /var/lib/kubelet/device-plugins && ' +
+        `touch /var/lib/kubelet/device-plugins/modekeep-fuse-7-a1.sock && mount --bind ${device} /dev/fuse && exec "$@"`
+      const levels = [0o600, 0o666].map((mode) => {
+        fs.chmodSync(device, mode)
+        const { stdout } = call(node, ['doctor', '--json'], {}, ['unshare', '-m', 'sh', '-c', play, '-'])
+        const { findings: found } = JSON.parse(stdout) as { findings: Finding[] }
+        return found.filter(({ text }) => text.includes('/dev/fuse')).map(({ area, level }) => `${area}: ${level}`)
+      })
+      expect(levels).toEqual([['kubelet: warning'], ['kubelet: ok']])
+    },
+  )
 
-  it('fails with a remedy if the configuration is wrong, others can write it, or a helper is missing', () => {
+  it('doctor fails with a remedy if the configuration is wrong, other users can write the file, or a helper is missing', () => {
     const node = new BinaryNode()
     const config = { stateDir: node.state, allow: [{ sources: ['/*'], fsTypes: ['bind', 'fuse.nosuchprogram'] }], x: 1 }
     fs.writeFileSync(`${node.top}/config.json`, JSON.stringify(config))
@@ -289,7 +292,7 @@ describe.skipIf(!isRoot)(title('doctor'), () => {
     )
   })
 
-  it('reports records without mounts, mounts without records, and leftovers of interrupted calls', async () => {
+  it('doctor reports records without mounts, mounts without records, and leftovers of interrupted calls', async () => {
     const { node, source } = arranged()
     const [one, other] = [node.podDirectory('a'), node.podDirectory('b')]
     for (const directory of [one, other]) {
@@ -316,7 +319,7 @@ describe.skipIf(!isRoot)(title('doctor'), () => {
     )
   })
 
-  it("finds a kubelet's plugin directory, and reports whether it has this version of the driver", async () => {
+  it("doctor finds kubelet's plugin directory, and reports whether the directory has this version of the driver", async () => {
     const node = new BinaryNode()
     const plugins = `${node.top}/plugins`
     // What a process is called is all there is to see of it.
@@ -347,8 +350,8 @@ describe.skipIf(!isRoot)(title('doctor'), () => {
   })
 })
 
-describe.skipIf(!isRoot)(title('logs'), () => {
-  it('print what calls did, for one pod if requested, and raw lines with --json', async () => {
+describe.skipIf(!isRoot)(title('the logs command'), () => {
+  it('modekeep logs prints the calls of all pods or of one pod, and raw lines with --json', async () => {
     const { node, source } = arranged()
     expect(call(node, ['logs'])).toMatchObject({ status: 1, stderr: expect.stringContaining('there is no log') })
     for (const pod of ['a', 'b']) {
@@ -366,7 +369,7 @@ describe.skipIf(!isRoot)(title('logs'), () => {
     expect(call(node, ['logs', '-n', '1', '--json']).stdout).toContain('"verb":"unmount"')
   })
 
-  it('follow new lines through a rotation, and end when their reader ends', async () => {
+  it('modekeep logs --follow prints new lines through a rotation, and ends when the reader of the output ends', async () => {
     const { node } = arranged()
     fs.mkdirSync(`${node.top}/log`)
     fs.writeFileSync(node.log, '{"n":1}\n')
@@ -390,7 +393,7 @@ describe.skipIf(!isRoot)(title('logs'), () => {
   })
 })
 
-describe.skipIf(!isRoot)(title('a long walk at a terminal'), () => {
+describe.skipIf(!isRoot)(title('progress at a terminal'), () => {
   const FILES = 9000
   /** Microseconds that each change is held up by, so that the walk is long on any machine. */
   const DELAY = 500
@@ -416,7 +419,7 @@ describe.skipIf(!isRoot)(title('a long walk at a terminal'), () => {
     return { text: text.replaceAll(/strace: .*\r\n/g, ''), status }
   }
 
-  it('has a progress bar, and Ctrl-C prints how to continue or restore, and both commands work', async () => {
+  it('a long walk at a terminal has a progress bar, and after Ctrl-C the printed commands continue or restore the walk', async () => {
     const node = new BinaryNode()
     const source = `${node.volumes}/large`
     fs.mkdirSync(source)

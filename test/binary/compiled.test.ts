@@ -15,7 +15,7 @@ describe.each([
   ['kernel', compileKernelAddon, resolveKernelAddonFile],
 ])('the committed %s', (part, compile, fileOf) => {
   for (const [arch, { gcc }] of Object.entries(recorded)) {
-    it(`for ${arch} is what gcc ${gcc} makes of driver/${part}`, async ({ skip }) => {
+    it(`for ${arch} equals the output of gcc ${gcc} for driver/${part}`, async ({ skip }) => {
       const major = await readCompilerMajorVersion(arch)
       if (major !== gcc)
         skip(`found ${major ? `gcc ${major}` : 'no gcc'} for ${arch}: install gcc ${gcc} to compare the bytes`)

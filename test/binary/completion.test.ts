@@ -40,7 +40,7 @@ describe.skipIf(cannot !== '')(addSkipReason('shell completion of recorded names
     fs.rmSync(top, { recursive: true })
   })
 
-  it('lists volumes, pods, namespaces and mounts, one on each line', () => {
+  it('the source of shell completion lists volumes, pods, namespaces and mounts, one on each line', () => {
     expect(volume).toMatch(/^[0-9a-f.]+-[0-9a-f]+-[0-9a-f]+$/)
     expect(['namespaces', 'pods', 'mounts'].map(offered)).toEqual(['shop\n', 'shop/cart-0\n', `${mountPoint}\n`])
   })
@@ -62,13 +62,13 @@ describe.skipIf(cannot !== '')(addSkipReason('shell completion of recorded names
   }
 
   describe.each(Object.keys(shells).filter((shell) => isInstalled(shell)))('%s', (shell) => {
-    it('offers volumes to restore, journal export and gc', () => {
+    it('shell completion offers volumes for restore, journal export and gc', () => {
       for (const line of ['restore', 'journal export', 'gc --forget']) {
         expect(shells[shell]?.(`modekeep ${line} ${volume.slice(0, 4)}`)).toContain(volume)
       }
     })
 
-    it('offers pods, mounts and volumes to status, and pods to logs', () => {
+    it('shell completion offers pods, mounts and volumes for status, and pods for logs', () => {
       const begun = { [volume]: volume.slice(0, 4), 'shop/cart-0': 'sho', [mountPoint]: mountPoint.slice(0, -20) }
       for (const [name, word] of Object.entries(begun)) {
         expect(shells[shell]?.(`modekeep status ${word}`)).toContain(name)

@@ -46,7 +46,7 @@ describe.skipIf(!isRoot)(`concurrent calls${isRoot ? '' : ' (skipped: mounts nee
     expect(node.mountState()).toEqual([])
   })
 
-  it('concurrent mounts and unmounts of one directory end with it mounted or unmounted, nothing in between', async () => {
+  it('concurrent mounts and unmounts of one directory leave it either completely mounted or completely unmounted', async () => {
     const node = new BinaryNode()
     const source = `${node.volumes}/data`
     makeTree(fs, source, ['file a 0640'])

@@ -25,9 +25,9 @@ beforeEach(() => {
   return () => node.end()
 })
 
-describe.skipIf(cannotInject !== '')(addSkipReason('a long-running CSI server', cannotInject), () => {
+describe.skipIf(cannotInject !== '')(addSkipReason('resources of the CSI server', cannotInject), () => {
   it.each(['none', 'walk', 'idmap'])(
-    'starts no process for repeated calls on a healthy volume: %s',
+    'a long-running CSI server starts no process for repeated calls on a healthy volume: %s',
     async (ownership) => {
       await node.serve()
       const source = node.volume('data', 3)
@@ -47,7 +47,7 @@ describe.skipIf(cannotInject !== '')(addSkipReason('a long-running CSI server', 
   )
 
   it(
-    `uses no more memory, descriptors or threads after ${ROUNDS * CALLS_PER_ROUND} calls`,
+    `a long-running CSI server uses no more memory, descriptors or threads after ${ROUNDS * CALLS_PER_ROUND} calls`,
     async () => {
       await node.serve()
       const source = node.volume('data', 3)

@@ -207,7 +207,7 @@ describe.skipIf(cannotMount !== '')(`the executable as a CSI driver${cannotMount
     expect(fs.existsSync(node.target(1))).toBe(false)
   })
 
-  it('reports a killed worker, and mounts at the next call', async () => {
+  it('reports a killed worker, and mounts the volume at the next call', async () => {
     await node.serve()
     const source = node.volume('data', 1)
     const lock = held(1)
@@ -262,7 +262,7 @@ describe.skipIf(cannotMount !== '')(`the executable as a CSI driver${cannotMount
     expect(group(`${source}/0`)).toBe(0)
   })
 
-  it('serves once on a node: a second one waits until the first has ended', async () => {
+  it('serves once on a node: a second server waits until the first one has ended', async () => {
     const first = await node.serve()
     const second = await node.serve({ isWaiting: true })
     await until(() => node.events.some(({ event }) => event === 'waiting'))
@@ -304,7 +304,7 @@ describe.skipIf(cannotMount !== '')(`the executable as a CSI driver${cannotMount
     expect(pods.some((pod) => fs.existsSync(node.target(pod)))).toBe(false)
   })
 
-  it('has the given driver name and node name', async () => {
+  it('reports the driver name and node name from its options', async () => {
     await node.serve({ options: ['--driver-name', 'volumes.example.com', '--node-id', 'node-7'] })
     const socket = `${node.kubelet}/plugins/volumes.example.com/csi.sock`
     const registration = { socket: `${node.kubelet}/plugins_registry/volumes.example.com-reg.sock` }
@@ -387,7 +387,7 @@ describe.skipIf(cannotMount !== '')(`the executable as a CSI driver${cannotMount
     expect(node.workers().map((pid) => fs.readlinkSync(`/proc/${pid}/exe`))).toEqual([`${copy} (deleted)`])
   })
 
-  it('starts no worker for a user who types its verb, or for kubelet', () => {
+  it("starts no worker for a user who types the worker's verb, or for kubelet", () => {
     const typed = spawnSync('script', ['-qec', `${MODEKEEP} csi-worker`, '/dev/null'], { encoding: 'utf8' })
     expect(typed.stdout).toContain('there is no verb "csi-worker"')
     const named = spawnSync(MODEKEEP, ['csi', '--kubelet-dir', `${node.top}/none`], {

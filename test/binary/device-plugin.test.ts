@@ -59,7 +59,7 @@ const events = (stdout: string): string[] =>
 
 describe.skipIf(!isBuilt)(built('the executable as a device plugin'), () => {
   it.each(['SIGTERM', 'SIGINT'] as const)(
-    'ends at %s with status 0 and without a socket, and prints one line for each event',
+    'the device plugin ends at %s with status 0 and without a socket, and prints one line for each event',
     async (signal) => {
       await using stage = new Stage()
       await stage.kubelet.start()
@@ -87,17 +87,20 @@ describe.skipIf(!isBuilt)(built('the executable as a device plugin'), () => {
     },
   )
 
-  it.skipIf(!isRoot)(looking('ends at SIGTERM while kubelet and its directory are missing'), async () => {
-    await using stage = new Stage()
-    using plugin = new Binary(['--kubelet-dir', stage.top])
-    // Its handler is there once it watches.
-    await until(() => plugin.descriptors.includes('anon_inode:inotify'))
-    const { code, stdout } = await plugin.end('SIGTERM')
-    expect(code).toBe(0)
-    expect(events(stdout)).toEqual(['start', 'health', 'end'])
-  })
+  it.skipIf(!isRoot)(
+    looking('the device plugin ends at SIGTERM while kubelet and its directory are missing'),
+    async () => {
+      await using stage = new Stage()
+      using plugin = new Binary(['--kubelet-dir', stage.top])
+      // Its handler is there once it watches.
+      await until(() => plugin.descriptors.includes('anon_inode:inotify'))
+      const { code, stdout } = await plugin.end('SIGTERM')
+      expect(code).toBe(0)
+      expect(events(stdout)).toEqual(['start', 'health', 'end'])
+    },
+  )
 
-  it.skipIf(!isRoot)(looking('leaks no descriptor over 50 restarts of kubelet'), async () => {
+  it.skipIf(!isRoot)(looking('the device plugin leaks no descriptor over 50 restarts of kubelet'), async () => {
     await using stage = new Stage()
     await stage.kubelet.start()
     using plugin = new Binary(['--kubelet-dir', stage.top])
@@ -116,7 +119,7 @@ describe.skipIf(!isBuilt)(built('the executable as a device plugin'), () => {
     expect((await plugin.end('SIGTERM')).code).toBe(0)
   })
 
-  it('serves while a second one runs, and each removes only its own socket', async () => {
+  it('the device plugin serves while a second device plugin runs, and each plugin removes only its own socket', async () => {
     await using stage = new Stage()
     await stage.kubelet.start()
     using first = new Binary(['--kubelet-dir', stage.top])
@@ -131,7 +134,7 @@ describe.skipIf(!isBuilt)(built('the executable as a device plugin'), () => {
     expect(stage.sockets()).toEqual([])
   })
 
-  it('registers next to the stale socket of a killed plugin', async () => {
+  it('the device plugin registers next to the stale socket of a killed plugin', async () => {
     await using stage = new Stage()
     await stage.kubelet.start()
     using killed = new Binary(['--kubelet-dir', stage.top])
@@ -151,7 +154,7 @@ describe.skipIf(!isBuilt)(built('the executable as a device plugin'), () => {
     [['--kubelet-dir', `/${'x'.repeat(100)}`], 'too long for a socket'],
     [['--bogus'], 'device-plugin has no option "--bogus"'],
     [['extra'], 'device-plugin is about the whole node, got "extra"'],
-  ])('refuses %j with status 2 and a sentence on stderr', async (args, message) => {
+  ])('the device plugin refuses %j with status 2 and a sentence on stderr', async (args, message) => {
     using plugin = new Binary(args)
     const { code, stdout, stderr } = await plugin.end()
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
@@ -159,7 +162,7 @@ describe.skipIf(!isBuilt)(built('the executable as a device plugin'), () => {
     expect(stderr).toContain(message)
   })
 
-  it('prints its help', async () => {
+  it('the device plugin prints its help', async () => {
     using plugin = new Binary(['--help'])
     const { code, stdout } = await plugin.end()
     expect(code).toBe(0)

@@ -10,7 +10,7 @@ const PODS = sized(5, 20)
 const TURNS = sized(3, 20)
 
 describe.skipIf(!isRoot)(title, () => {
-  it('removes nothing of a running call: each mount is walked, each unmount restores, and nothing remains', async () => {
+  it('gc during mounts and unmounts removes nothing of a running call: each mount applies the group, and each unmount restores it', async () => {
     const node = new BinaryNode()
     let isOver = false
     let collections = 0

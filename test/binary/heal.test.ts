@@ -24,7 +24,7 @@ describe.skipIf(!isRoot)(title, () => {
     return JSON.parse((await node.start([...args, '--json']).ended).text)
   }
 
-  it('report an updated source as stale, repair it, and report it as healthy', async () => {
+  it('status reports an updated source as stale, and as healthy after heal has repaired the mount', async () => {
     const node = new BinaryNode()
     const { source, directory } = await mounted(node)
     expect(await json(node, 'status')).toMatchObject({ mounts: [{ directory, pod: 'shop/web', state: 'healthy' }] })
@@ -46,7 +46,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect(node.layers('a')).toHaveLength(1)
   })
 
-  it('fail with the reason if a mount cannot be repaired', async () => {
+  it('heal fails with the reason if a mount cannot be repaired', async () => {
     const node = new BinaryNode()
     const { source, directory } = await mounted(node)
     fs.renameSync(source, `${source}-away`)
@@ -57,7 +57,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect(fs.readFileSync(directory, 'utf8')).toBe('one')
   })
 
-  it("--kubelet-subpaths repairs kubelet's binds of directories that an update deleted", async () => {
+  it("heal --kubelet-subpaths repairs kubelet's subPath mounts of directories that an update deleted", async () => {
     const node = new BinaryNode()
     const pod = createKubeletPod(node.top)
     const volume = pod.volume('configmap', 'config', 'disk')
@@ -84,7 +84,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect(missing).toMatchObject({ code: 1, text: expect.stringContaining('/none" does not exist: name it with') })
   })
 
-  it('--watch uses the current configuration', async () => {
+  it('heal --watch uses the current configuration after a change of the file', async () => {
     const node = new BinaryNode()
     const file = `${node.top}/config.json`
     const config = JSON.parse(fs.readFileSync(file, 'utf8'))
@@ -98,7 +98,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect(await ended).toEqual([0, null])
   })
 
-  it('--watch repairs stale and missing mounts, and ends at a signal', async () => {
+  it('heal --watch repairs stale and missing mounts, and ends at a signal', async () => {
     const node = new BinaryNode()
     const { source, directory } = await mounted(node)
     const { child, ended } = watching(node)

@@ -26,7 +26,7 @@ describe.skipIf(!isRoot)(title, () => {
     return { node, at, child, ended, get, status }
   }
 
-  it('reports that it is running and healthy, and with --metrics the text of status --prometheus', async () => {
+  it('heal --watch --listen reports over HTTP that it runs and is healthy, and with --metrics the text of status --prometheus', async () => {
     const { node, get, status } = await watched('--metrics')
     const directory = node.podDirectory('a')
     fs.mkdirSync(`${node.volumes}/data`)
@@ -41,7 +41,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect((await get('/healthz', { method: 'POST' })).status).toBe(405)
   })
 
-  it('has no metrics without --metrics, and its port is closed when it ends', async () => {
+  it('heal --watch --listen serves no metrics without --metrics, and closes its port at its end', async () => {
     const { status, child, ended } = await watched()
     expect(await status('/metrics')).toBe(404)
     child.kill('SIGTERM')
@@ -49,7 +49,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect(await status('/healthz')).toBe(0)
   })
 
-  it('reports why its heals fail, until they succeed', async () => {
+  it('heal --watch --listen reports over HTTP why its repairs fail', async () => {
     const { node, get, status } = await watched()
     const config = `${node.top}/config.json`
     const good = fs.readFileSync(config, 'utf8')
@@ -73,7 +73,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect(await status('/healthz')).toBe(200)
   })
 
-  it('refuses a port that is already in use', async () => {
+  it('heal --watch --listen refuses a port that is already in use', async () => {
     const { node, at } = await watched()
     const { text, code } = await node.start(['heal', '--watch', '--listen', at]).ended
     expect(code).toBe(1)

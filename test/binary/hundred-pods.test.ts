@@ -16,35 +16,38 @@ const CASES: readonly { name: string; source: (pod: string) => string; options: 
 ]
 
 describe.skipIf(!isRoot)(title, () => {
-  it.each(CASES)('$name are all mounted, then all unmounted, and nothing remains', async ({ source, options }) => {
-    const node = new BinaryNode()
-    const sourceOf = (pod: string) => `${node.volumes}/${source(pod)}`
-    const sources = [...new Set(PODS.map(sourceOf))]
-    for (const path of sources) {
-      makeTree(
-        fs,
-        path,
-        Array.from({ length: 20 }, (_, n) => `file d${n % 3}/f${n} 0640`),
-      )
-    }
-    const all = (call: (pod: string) => string[]) => Promise.all(PODS.map((pod) => node.call(...call(pod))))
-    const success = PODS.map(() => ({ status: 'Success' }))
+  it.each(CASES)(
+    'many concurrent pods $name are all mounted, then all unmounted, and nothing remains',
+    async ({ source, options }) => {
+      const node = new BinaryNode()
+      const sourceOf = (pod: string) => `${node.volumes}/${source(pod)}`
+      const sources = [...new Set(PODS.map(sourceOf))]
+      for (const path of sources) {
+        makeTree(
+          fs,
+          path,
+          Array.from({ length: 20 }, (_, n) => `file d${n % 3}/f${n} 0640`),
+        )
+      }
+      const all = (call: (pod: string) => string[]) => Promise.all(PODS.map((pod) => node.call(...call(pod))))
+      const success = PODS.map(() => ({ status: 'Success' }))
 
-    const asked = (pod: string) => JSON.stringify({ source: sourceOf(pod), ...options })
-    expect(await all((pod) => ['mount', node.podDirectory(pod), asked(pod)])).toEqual(success)
-    for (const pod of PODS) {
-      expect(node.layers(pod)).toHaveLength(1)
-      expect(fs.statSync(node.podDirectory(pod)).ino).toBe(fs.statSync(sourceOf(pod)).ino)
-    }
-    expect(node.mountState()).toHaveLength(PODS.length)
-    const walks = node.logLines().filter(({ inodes }) => inodes !== undefined)
-    expect(walks).toHaveLength(options === WALK ? sources.length : 0)
-    const given = new Set(sources.flatMap((path) => Object.values(groups(listTree(fs, path)))))
-    expect(given).toEqual(new Set([options === WALK ? 2000 : 0]))
+      const asked = (pod: string) => JSON.stringify({ source: sourceOf(pod), ...options })
+      expect(await all((pod) => ['mount', node.podDirectory(pod), asked(pod)])).toEqual(success)
+      for (const pod of PODS) {
+        expect(node.layers(pod)).toHaveLength(1)
+        expect(fs.statSync(node.podDirectory(pod)).ino).toBe(fs.statSync(sourceOf(pod)).ino)
+      }
+      expect(node.mountState()).toHaveLength(PODS.length)
+      const walks = node.logLines().filter(({ inodes }) => inodes !== undefined)
+      expect(walks).toHaveLength(options === WALK ? sources.length : 0)
+      const given = new Set(sources.flatMap((path) => Object.values(groups(listTree(fs, path)))))
+      expect(given).toEqual(new Set([options === WALK ? 2000 : 0]))
 
-    expect(await all((pod) => ['unmount', node.podDirectory(pod)])).toEqual(success)
-    for (const pod of PODS) expect(node.layers(pod)).toEqual([])
-    expect(node.mountState()).toEqual([])
-    expect(node.logLines().filter(({ level }) => level === 'warn' || level === 'error')).toEqual([])
-  })
+      expect(await all((pod) => ['unmount', node.podDirectory(pod)])).toEqual(success)
+      for (const pod of PODS) expect(node.layers(pod)).toEqual([])
+      expect(node.mountState()).toEqual([])
+      expect(node.logLines().filter(({ level }) => level === 'warn' || level === 'error')).toEqual([])
+    },
+  )
 })

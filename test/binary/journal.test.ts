@@ -54,7 +54,7 @@ function addAcls(source: string, shared: number, different: number): void {
   setAttributes(source, Object.fromEntries(own))
 }
 
-describe.skipIf(!isRoot)(title('a disk that moves to another node with its journal'), () => {
+describe.skipIf(!isRoot)(title('disks that move to another node with their journal'), () => {
   function arranged(): { here: BinaryNode; there: BinaryNode; image: string; disk: string } {
     const [here, there] = [new BinaryNode(), new BinaryNode()]
     const image = `${here.top}/disk.img`
@@ -70,7 +70,7 @@ describe.skipIf(!isRoot)(title('a disk that moves to another node with its journ
     return moved
   }
 
-  it('is restored on the new node inode by inode: modes, set-id bits, groups, ACLs and capabilities', async () => {
+  it('a disk of a lost node with an imported journal is restored on the new node inode by inode: modes, set-id bits, groups, ACLs and capabilities', async () => {
     const { here, there, image, disk } = arranged()
     mountImage(image, disk)
     const source = `${disk}/data`
@@ -114,7 +114,7 @@ describe.skipIf(!isRoot)(title('a disk that moves to another node with its journ
     expect(fs.existsSync(`${there.state}/ownership`)).toBe(false)
   })
 
-  it('is restored by the last unmount on the new node if its pod requested that on the lost node', async () => {
+  it('a disk of a lost node with an imported journal is restored by the last unmount on the new node if its pod requested restoreOnUnmount on the lost node', async () => {
     const { here, there, image, disk } = arranged()
     mountImage(image, disk)
     const original = makeVolume(`${disk}/data`)
@@ -151,7 +151,7 @@ describe.skipIf(!isRoot)(title('a disk that moves to another node with its journ
   })
 })
 
-describe.skipIf(!isRoot)(title('an exported journal'), () => {
+describe.skipIf(!isRoot)(title('exports of journals'), () => {
   function walked(files = 0): { node: BinaryNode; source: string } {
     const node = new BinaryNode()
     const source = `${node.volumes}/data`
@@ -160,7 +160,7 @@ describe.skipIf(!isRoot)(title('an exported journal'), () => {
     return { node, source }
   }
 
-  it('has the same bytes in a pipe and in a file', () => {
+  it('an exported journal has the same bytes in a pipe and in a file', () => {
     const { node, source } = walked(2000)
     const { stdout, stderr, status } = call(node, ['journal', 'export', source])
     expect({ stderr, status }).toEqual({ stderr: '', status: 0 })
@@ -169,7 +169,7 @@ describe.skipIf(!isRoot)(title('an exported journal'), () => {
     expect(stdout.length).toBeGreaterThan(100_000)
   })
 
-  it('is not written to a terminal', () => {
+  it('an exported journal is not written to a terminal', () => {
     const { node, source } = walked()
     const { stdout, status } = spawnSync('script', ['-qec', `${BINARY} journal export ${source}`, '/dev/null'], {
       env: { PATH: process.env.PATH, TERM: 'xterm', MODEKEEP_CONFIG: `${node.top}/config.json` },
@@ -182,7 +182,7 @@ describe.skipIf(!isRoot)(title('an exported journal'), () => {
     expect(status).toBe(1)
   })
 
-  it('fails with a message and leaves nothing if its reader ends or the disk is full', () => {
+  it('a journal export fails with a message and leaves no file if its reader ends or the disk is full', () => {
     const { node, source } = walked(3000)
     const shell = (command: string) =>
       call(node, ['journal', 'export', source], ['bash', '-c', `set -o pipefail; "$0" "$@" ${command}`])
@@ -198,7 +198,7 @@ describe.skipIf(!isRoot)(title('an exported journal'), () => {
     expect(fs.readdirSync(small)).toEqual([])
   })
 
-  it('leaves nothing on the node if its import runs out of disk space', () => {
+  it('an exported journal leaves nothing on the node if its import runs out of disk space', () => {
     const { node, source } = walked(3000)
     const file = `${node.top}/x`
     document(node, 'journal', 'export', source, '--output', file)
@@ -215,7 +215,7 @@ describe.skipIf(!isRoot)(title('an exported journal'), () => {
     expect(document(other, 'journal', 'import', file)).toMatchObject({ outcome: 'imported' })
   })
 
-  it('is complete at any moment of a walk', async () => {
+  it('an exported journal is complete at any moment of a running walk', async () => {
     const { node, source } = walked(3000)
     const env = { PATH: process.env.PATH, MODEKEEP_CONFIG: `${node.top}/config.json` }
     const seen = new Set<unknown>()

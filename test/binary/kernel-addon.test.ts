@@ -25,7 +25,7 @@ function addonsOf(pid: number): { path: string; flags: number }[] {
 }
 
 describe.skipIf(process.getuid?.() !== 0)('the kernel addon of the executable (skipped without root)', () => {
-  it('is one sealed close-on-exec descriptor that threads use too, and a variable of the caller has no effect', async () => {
+  it('is one sealed close-on-exec descriptor that all threads share, and no environment variable has an effect on it', async () => {
     const node = new BinaryNode()
     const env = { MODEKEEP_CONFIG: `${node.top}/config.json`, MODEKEEP_KERNEL: '0' }
     // Waits for the mount table in a thread.
@@ -54,19 +54,19 @@ describe.skipIf(process.getuid?.() !== 0)('the kernel addon of the executable (s
   })
 })
 
-describe.skipIf(cannotInject !== '')(addSkipReason('a kernel addon that cannot be loaded', cannotInject), () => {
+describe.skipIf(cannotInject !== '')(addSkipReason('loading of the kernel addon', cannotInject), () => {
   const file = '/proc/self/fd/6'
   const run = (...args: string[]) => {
     const strike = ['-f', '-qq', '-o', '/dev/null', '-P', file, '-e', 'inject=openat:error=EIO']
     return spawnSync('strace', [...strike, BINARY, ...args], { encoding: 'utf8' })
   }
 
-  it('is reported in one line to a user', () => {
+  it('a kernel addon that cannot be loaded is reported in one line to a user', () => {
     const said = `error: modekeep cannot start: ${file}: cannot open shared object file: Input/output error\n`
     expect(run('status')).toMatchObject({ status: 1, stdout: '', stderr: said })
   })
 
-  it('is reported as Failure to kubelet', () => {
+  it('a kernel addon that cannot be loaded is reported as Failure to kubelet', () => {
     const { status, stdout, stderr } = run('unmount', '/var/lib/kubelet/pods/a/volumes/modekeep~fs/b')
     expect([status, stderr, JSON.parse(stdout)]).toEqual([
       0,

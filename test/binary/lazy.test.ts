@@ -72,7 +72,7 @@ describe("kubelet's mount call", () => {
     expect(later).toEqual(expect.arrayContaining(rare))
   })
 
-  it('copies no Node module as a namespace or default import would', async () => {
+  it("imports Node's modules only by names, because other imports copy the whole module", async () => {
     const { first } = await sources(MOUNT)
     const own = first.filter((path) => path.startsWith('src/') || path.startsWith('driver/'))
     const copying = own.filter((path) =>

@@ -15,7 +15,7 @@ describe.skipIf(!isRoot)(title, () => {
       stdio: 'pipe',
     })
 
-  it('shows rotated lines while nothing was logged since', () => {
+  it('modekeep logs shows rotated lines while the new log file is empty', () => {
     const node = new BinaryNode()
     expect(() => logs(node)).toThrow('there is no log')
     fs.mkdirSync(dirname(node.log))
@@ -23,7 +23,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect(logs(node)).toMatch(/^\s+mount\s+Success\s*$/)
   })
 
-  it('shows each warning of a repeated call once, also while other processes write', async () => {
+  it('modekeep logs shows each warning of a repeated call once, even while other processes write', async () => {
     const node = new BinaryNode()
     const config = JSON.parse(fs.readFileSync(`${node.top}/config.json`, 'utf8'))
     fs.writeFileSync(`${node.top}/config.json`, JSON.stringify({ ...config, unknown: 1 }))
@@ -38,7 +38,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect(logs(node, '--lines', '1')).toContain('warnings as before: 1')
   })
 
-  it('escapes control characters, with --json as well, and a parser reads the same value', () => {
+  it('modekeep logs escapes control characters, even with --json, where a parser reads the original value', () => {
     const node = new BinaryNode()
     const entry = { verb: 'mount', error: 'a\u009b31m \u202e \u001b[1m \u{e0001}' }
     fs.mkdirSync(dirname(node.log))

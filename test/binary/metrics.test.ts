@@ -76,7 +76,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect(counters(await metrics(node))).toEqual(counters(after))
   })
 
-  it('replaces the file atomically with mode 0644, and follows no link at its temporary name', async () => {
+  it('replaces its output file atomically with mode 0644, and follows no link at the temporary name', async () => {
     const node = new BinaryNode()
     const output = `${node.top}/textfile/modekeep.prom`
     fs.mkdirSync(`${node.top}/textfile`)
@@ -104,7 +104,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect(fs.lstatSync(output).mode).toBe(0o100644)
   })
 
-  it('leaves the file unchanged if it fails, and prints the reason', async () => {
+  it('leaves its output file unchanged if it fails, and prints the reason', async () => {
     const node = new BinaryNode()
     const failed = async (output: string) => node.start(['status', '--prometheus', '--output', output]).ended
     expect(await failed(`${node.top}/none/x.prom`)).toMatchObject({
@@ -118,7 +118,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect(fs.readdirSync(node.top).filter((name) => name.endsWith('.new'))).toEqual([])
   })
 
-  it('counts each call once if several run concurrently', async () => {
+  it('counts each call once if several status commands run concurrently', async () => {
     const node = new BinaryNode()
     await metrics(node)
     for (const pod of ['a', 'b']) await node.call('unmount', node.podDirectory(pod))
@@ -132,7 +132,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect(values(await metrics(node), 'modekeep_calls_total')).toEqual({ 'unmount success': 2 })
   })
 
-  it("does not make kubelet's calls touch its files", async () => {
+  it("never makes kubelet's calls read or write its files", async () => {
     const node = new BinaryNode()
     await metrics(node)
     const trace = `${node.top}/trace`

@@ -33,7 +33,7 @@ describe.skipIf(cannot !== '')(addSkipReason('the executable as NRI plugin', can
   const create = async (end: RuntimeEnd, pod: number, annotations: Record<string, string>, source: string) =>
     end.call('CreateContainer', 'ContainerRequest', node.request(pod, annotations, source))
 
-  it("maps another driver's volume to the pod's group, and leaves nothing on the node afterwards", async () => {
+  it("the NRI plugin maps another driver's volume to the pod's group, and leaves nothing on the node after the pod's end", async () => {
     const volume = makeVolume(node, 3)
     const source = node.publish(1, volume)
     const end = await node.serve()
@@ -73,7 +73,7 @@ describe.skipIf(cannot !== '')(addSkipReason('the executable as NRI plugin', can
     expect(mounts('/nri/mounts')).toEqual([])
   })
 
-  it("finds the volume if kubelet's directory is a link, and refuses it under its other name", async () => {
+  it("the NRI plugin finds a volume if kubelet's directory is a link, and refuses the volume under another path of that directory", async () => {
     const source = node.publish(1, makeVolume(node, 1))
     const link = `${node.top}/link-to-kubelet`
     fs.symlinkSync(node.kubelet, link)
@@ -89,7 +89,7 @@ describe.skipIf(cannot !== '')(addSkipReason('the executable as NRI plugin', can
     expect((await create(other, 1, ASKS, byLink)).status?.message).toContain(`lies at "${byLink.slice(0, 20)}`)
   })
 
-  it('refuses a container whose group is not permitted, unless the group is optional', async () => {
+  it('the NRI plugin refuses a container whose group is not permitted, unless the group is optional', async () => {
     const source = node.publish(1, makeVolume(node, 1))
     node.configure({ map: [{ fsTypes: ['xfs'] }] })
     const end = await node.serve()
@@ -106,7 +106,7 @@ describe.skipIf(cannot !== '')(addSkipReason('the executable as NRI plugin', can
     expect(failed).toMatchObject({ verb: 'map', door: 'nri', isRefused: true, containerName: 'app' })
   })
 
-  it('keeps clones of containers that still start after SIGKILL and a restart, and removes all others', async () => {
+  it('the NRI plugin keeps clones of containers that still start after SIGKILL and a restart, and removes all others', async () => {
     const source = node.publish(1, makeVolume(node, 1))
     const end = await node.serve()
     const [waits, runs, unheard, gone] = ['a', 'b', 'c', 'd'].map((letter) => letter.repeat(64))
@@ -136,7 +136,7 @@ describe.skipIf(cannot !== '')(addSkipReason('the executable as NRI plugin', can
     await expect.poll(standing).toEqual([])
   })
 
-  it('maps a part of a volume, an emptyDir, and a hostPath that a rule allows', async () => {
+  it('the NRI plugin maps a part of a volume, an emptyDir, and a hostPath that a rule allows', async () => {
     const volume = makeVolume(node, 3)
     const source = node.publish(1, volume)
     node.configure({
@@ -157,7 +157,7 @@ describe.skipIf(cannot !== '')(addSkipReason('the executable as NRI plugin', can
     expect(replaced(await create(end, 1, ASKS, volume))).toEqual([])
   })
 
-  it('records a container that was created while it was down, and status reports that it has no group', async () => {
+  it('the NRI plugin records a container that was created while the plugin was down, and status reports the container as without its group', async () => {
     const source = node.publish(1, makeVolume(node, 1))
     const { pod, container } = node.request(1, ASKS, source)
     await node.serve([pod], [{ ...container, state: 3 }])
@@ -172,7 +172,7 @@ describe.skipIf(cannot !== '')(addSkipReason('the executable as NRI plugin', can
     ])
   })
 
-  it('makes a clone for each of a hundred concurrent containers', async () => {
+  it('the NRI plugin makes a clone for each of a hundred concurrent containers', async () => {
     const source = node.publish(1, makeVolume(node, 1))
     const end = await node.serve()
     // On a busy machine some calls exceed their deadline: kubelet retries them, and so does this test.
@@ -187,7 +187,7 @@ describe.skipIf(cannot !== '')(addSkipReason('the executable as NRI plugin', can
     expect(standing()).toHaveLength(100)
   })
 
-  it("refuses a container whose processes lack the group according to the runtime's CRI socket", async () => {
+  it("the NRI plugin refuses a container whose processes lack the group according to the runtime's CRI socket", async () => {
     const socket = `${node.top}/cri.sock`
     const cri = await criRuntime(socket, /^sandbox-[12]$/, infoWith([3000]))
     try {
@@ -201,7 +201,7 @@ describe.skipIf(cannot !== '')(addSkipReason('the executable as NRI plugin', can
     }
   })
 
-  it('has a higher priority than its workers', async () => {
+  it('the NRI plugin has a higher priority than its workers', async () => {
     await node.serve()
     const { pid } = node.plugin
     const niceOf = (process: number | string) =>
@@ -217,7 +217,7 @@ describe.skipIf(cannot !== '')(addSkipReason('the executable as NRI plugin', can
     await expect.poll(() => children().map(niceOf)).toEqual([WORKER, WORKER])
   })
 
-  it('reports to its probe whether the runtime calls it', async () => {
+  it('the NRI plugin reports to its probe whether the runtime calls the plugin', async () => {
     expect(node.probe()).toEqual({ status: 1, stderr: 'no "modekeep nri" runs on this node: start it [nri-plugin]\n' })
     const end = await node.serve()
     await expect.poll(() => node.probe()).toEqual({ status: 0, stderr: '' })

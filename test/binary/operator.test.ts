@@ -41,7 +41,7 @@ describe.skipIf(!isBuilt)(built("an operator's arguments"), () => {
     [['restore', '--help'], 'Examples:\n  modekeep restore /srv/volumes/data --dry-run\n'],
     [['version'], /^modekeep \d+\.\d+\.\d+\n$/],
     [['--version'], /^modekeep \d+\.\d+\.\d+\n$/],
-  ])('%j print on stdout only and succeed', (args, text) => {
+  ])("the operator's arguments %j print only to stdout and succeed", (args, text) => {
     const said = run(args)
     expect(said.stdout).toMatch(text)
     expect({ ...said, stdout: '' }).toEqual({ stdout: '', stderr: '', status: 0 })
@@ -55,13 +55,13 @@ describe.skipIf(!isBuilt)(built("an operator's arguments"), () => {
       /^modekeep: restore has no option "--forced": did you mean --force\? It takes [^\n]*\n$/,
     ],
     [['plan', '/srv', '--fsgroup', '\x1b[31m\x9b'], /^modekeep: --fsgroup is "[^\p{Cc}]*\n$/u],
-  ])('%j that are wrong print one sentence on stderr, with exit status 2', (args, sentence) => {
+  ])('the invalid arguments %j print one sentence to stderr, with exit status 2', (args, sentence) => {
     const said = run(args)
     expect(said).toMatchObject({ stdout: '', status: 2 })
     expect(said.stderr).toMatch(sentence)
   })
 
-  it('that are wrong print it as JSON on stdout with --json', () => {
+  it('invalid arguments with --json print the error as JSON to stdout', () => {
     const said = run(['plan', '--json'])
     expect(said).toMatchObject({ stderr: '', status: 2 })
     expect(JSON.parse(said.stdout)).toEqual({
@@ -71,7 +71,7 @@ describe.skipIf(!isBuilt)(built("an operator's arguments"), () => {
     })
   })
 
-  it('without root print a plain sentence', () => {
+  it('a command that needs root prints a plain sentence for another user', () => {
     const top = fs.mkdtempSync(`${tmpdir()}/modekeep-operator-`)
     try {
       // Where everybody may run it from.
@@ -94,7 +94,7 @@ describe.skipIf(!isBuilt)(built("an operator's arguments"), () => {
 })
 
 for (const fsType of ['tmpfs', 'ext4'] as const) {
-  describe.skipIf(!isBuilt || !isRoot)(root(`by hand on ${fsType}, the executable`), () => {
+  describe.skipIf(!isBuilt || !isRoot)(root(`commands on a volume of ${fsType}`), () => {
     let stage: Stage
     let directory: string
     let config: string
@@ -195,7 +195,7 @@ for (const fsType of ['tmpfs', 'ext4'] as const) {
       expect(call('restore', directory).stdout).toContain('nothing is recorded')
     })
 
-    it('an apply with grant sets the modes that kubelet would set', () => {
+    it('an apply with the option grant sets the modes that kubelet would set', () => {
       const { differences, kubelet } = json('plan', directory, '--fsgroup', '2000', '--group-access', 'grant')
       json('apply', directory, '--group-access', 'grant', '--fsgroup', '2000')
       const now = listTree(fs, directory)

@@ -60,7 +60,7 @@ describe.skipIf(!isRoot)(title, () => {
     },
   )
 
-  it('is kept while the pod has a process or logs, and kubelet is not queried for the latter', async () => {
+  it('is kept while the pod has a process or logs', async () => {
     const { node, directory } = await left()
     const container = await kubelet?.run(LEFT)
     expect(found(await json(node, 'heal'))).toEqual([['healthy', 'none']])
@@ -72,7 +72,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect(fs.readdirSync(directory)).toEqual(['first'])
   })
 
-  it('is kept if this kubelet has seen the pod, as it unmounts the volume itself', async () => {
+  it('is kept if this kubelet has seen the pod, as kubelet then unmounts the volume itself', async () => {
     const { node } = await left()
     await kubelet?.listen()
     const directory = node.podDirectory('33333333-3333-4333-8333-333333333333')
@@ -84,7 +84,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect(volumeOf(node)).toEqual({ '.': 2000, first: 2000 })
   })
 
-  it('is kept while kubelet does not respond, and that delays no heal beyond its deadline', async () => {
+  it('is kept while kubelet does not respond, and heal still meets its deadline', async () => {
     const { node, directory } = await left('modekeep~fs/v', { isSilent: true })
     const started = performance.now()
     const [finding] = (await json(node, 'heal')).mounts
@@ -94,7 +94,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect(fs.readdirSync(directory)).toEqual(['first'])
   })
 
-  it('is kept while kubelet lists no pod of the API server, and removed once it does', async () => {
+  it('is kept while kubelet lists no pod of the API server, and removed once kubelet lists one', async () => {
     const { node, directory } = await left()
     if (kubelet?.resources) kubelet.resources.pods = ['kube-system/etcd-node']
     const [finding] = (await json(node, 'heal')).mounts

@@ -27,7 +27,7 @@ beforeAll(async () => {
 const machineOf = (elf: Buffer) => elf.readUInt16LE(18)
 
 describe.skipIf(unavailable)(`the executable for ${arch}, built here${unavailable && ` (${unavailable})`}`, () => {
-  it('has that processor in every part: Node, loader, libraries', async () => {
+  it('has code for that processor in every part: Node, loader, libraries', async () => {
     expect(machineOf(program)).toBe(MACHINE[arch])
     for (const { soname, bytes } of provideDebianLibraries(arch)) {
       expect(machineOf(bytes), soname).toBe(MACHINE[arch])

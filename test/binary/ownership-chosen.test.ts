@@ -16,7 +16,7 @@ describe.skipIf(!isRoot)(title, () => {
     return JSON.parse((await node.start(['status', '--json']).ended).text).mounts
   }
 
-  it('reports "idmap" in each reply and in status', async () => {
+  it('ownership "auto" reports the chosen method "idmap" in each reply and in status', async () => {
     const node = new BinaryNode()
     const source = `${node.volumes}/data`
     execFileSync('mount', ['-t', 'tmpfs', 'volumes', node.volumes])
@@ -32,7 +32,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect(node.logLines().at(-2)).toMatchObject({ verb: 'mount', decision: 'ready' })
   })
 
-  it('reports in the reply and in status why it walks', async () => {
+  it('ownership "auto" reports in the reply and in status why it chose a walk', async () => {
     const node = new BinaryNode()
     const source = mountOverlay(node)
     const why = "this node's kernel cannot mount overlay idmapped"
@@ -41,7 +41,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect(await statusOf(node)).toMatchObject([{ ownership: 'walk', why, group: 2000 }])
   })
 
-  it("finds an overlay's volume after a copy-up changed its birth times: gc keeps it, and restore succeeds", async () => {
+  it('a volume on overlayfs is found after a copy-up changed birth times: gc keeps its journal, and restore succeeds', async () => {
     const node = new BinaryNode()
     const source = mountOverlay(node)
     await mountAuto(node, source)

@@ -62,8 +62,8 @@ function mountFails(options: string, message: string | RegExp, at = directory, a
 const options = (over: Record<string, unknown> = {}) => JSON.stringify({ source, ...over })
 const tmpfs = { source: '', 'kubernetes.io/fsType': 'tmpfs' }
 
-describe.skipIf(!isBuilt)(built('the executable replies'), () => {
-  it('to init with its capabilities', () => {
+describe.skipIf(!isBuilt)(built("replies to kubelet's verbs"), () => {
+  it('the executable replies to init with the capabilities of the driver', () => {
     expect(reply(['init'], { env })).toEqual({
       status: 'Success',
       capabilities: {
@@ -86,7 +86,7 @@ describe.skipIf(!isBuilt)(built('the executable replies'), () => {
     ['unmountdevice'],
     ['expandvolume'],
     ['expandfs'],
-  ])('to %j with Not supported, for any further arguments', (verb) => {
+  ])('the executable replies to %j with Not supported, for any further arguments', (verb) => {
     const expected = { status: 'Not supported', message: `modekeep has no verb ${JSON.stringify(verb)}` }
     expect(reply([verb], { env })).toEqual(expected)
     expect(reply([verb, '{"source":"/a"}', 'node'], { env })).toEqual(expected)
@@ -94,7 +94,7 @@ describe.skipIf(!isBuilt)(built('the executable replies'), () => {
   })
 
   it.each([[''], ['-v'], ['Plan'], ['--plan'], ['-e'], ['--inspect'], ['--'], ['INIT'], ['stauts'], ['no such\nverb']])(
-    'to %j, which kubelet cannot send, with a sentence and status 2',
+    'the executable replies to %j, which kubelet cannot send, with a sentence and status 2',
     (verb) => {
       const { text, code } = run([verb, '{"source":"/a"}'], { env })
       expect(text).toMatch(/^modekeep: there is no verb .*see "modekeep help"\n$/)
@@ -122,29 +122,29 @@ describe.skipIf(!isBuilt)(built('the executable replies'), () => {
       ['unmount', '/a', '/b'],
       'unmount takes 1 argument(s), got 2: call it as "unmount DIR" [call-arguments]',
     ],
-  ])('to %s with a failure that names the correct call', (_what, args, message) => {
+  ])('the executable replies to %s with a failure that names the correct call', (_what, args, message) => {
     expect(reply(args, { env })).toEqual({ status: 'Failure', message })
     expectNothingLeft()
   })
 
-  it('without reading stdin', () => {
+  it('the executable replies without reading stdin', () => {
     expect(reply(['init'], { env, stdin: '{"x":1}\n' }).status).toBe('Success')
   })
 
   it.each([['--inspect'], ['--trace-warnings'], ['--no-such-flag'], ['--require=/nowhere.js']])(
-    'the same with NODE_OPTIONS=%s in its environment',
+    'the executable replies with the same text if the environment has NODE_OPTIONS=%s',
     (NODE_OPTIONS) => {
       expect(reply(['init'], { env: { ...env, NODE_OPTIONS } }).status).toBe('Success')
     },
   )
 
-  it('also after its working directory was deleted', () => {
+  it('the executable replies also after its working directory was deleted', () => {
     const script = `mkdir ${top}/gone && cd ${top}/gone && rmdir ${top}/gone && exec "$0" "$@" 2>&1`
     expect(reply(['init'], { env, script }).status).toBe('Success')
   })
 })
 
-describe.skipIf(!isBuilt)(built('a mount is refused and leaves nothing'), () => {
+describe.skipIf(!isBuilt)(built('refused mounts'), () => {
   it.each([
     ['no JSON', '{"source":', 'the options are not JSON'],
     ['nothing', '', 'the options are not JSON'],
@@ -157,18 +157,21 @@ describe.skipIf(!isBuilt)(built('a mount is refused and leaves nothing'), () => 
     ['of wrong types', '{"source":5}', 'option "source" is 5: write it as a JSON string'],
     ['outside the rules', '{"source":"/etc"}', 'does not have its source'],
     ['of an unknown type', '{"source":"/a","kubernetes.io/fsType":"ext9"}', 'fsType is "ext9"'],
-  ])('for options that are %s', (_what, text, message) => {
+  ])('a FlexVolume mount is refused without an effect for options that are %s', (_what, text, message) => {
     mountFails(text, message)
   })
 
-  it.each([['02000'], ['2e3'], [''], [' 5'], ['+5'], ['5.0'], ['4294967295'], ['-2']])('for fsGroup %j', (group) => {
-    const named = new RegExp(
-      `option "kubernetes.io/mounterArgs.FsGroup" is ${JSON.stringify(group).replace('+', '\\+')}: a group is`,
-    )
-    mountFails(options({ 'kubernetes.io/mounterArgs.FsGroup': group }), named)
-  })
+  it.each([['02000'], ['2e3'], [''], [' 5'], ['+5'], ['5.0'], ['4294967295'], ['-2']])(
+    'a FlexVolume mount is refused without an effect for fsGroup %j',
+    (group) => {
+      const named = new RegExp(
+        `option "kubernetes.io/mounterArgs.FsGroup" is ${JSON.stringify(group).replace('+', '\\+')}: a group is`,
+      )
+      mountFails(options({ 'kubernetes.io/mounterArgs.FsGroup': group }), named)
+    },
+  )
 
-  it('for two groups that differ', () => {
+  it('a FlexVolume mount is refused without an effect for two groups that differ', () => {
     mountFails(
       options({ 'kubernetes.io/mounterArgs.FsGroup': '1', 'kubernetes.io/fsGroup': '2' }),
       'options "kubernetes.io/fsGroup" ("2") and "kubernetes.io/mounterArgs.FsGroup" ("1") differ: keep one',
@@ -184,13 +187,16 @@ describe.skipIf(!isBuilt)(built('a mount is refused and leaves nothing'), () => 
     ['list of bad values', () => options({ ...tmpfs, mountOptions: `size=${'x'.repeat(200)},`.repeat(600) })],
     ['depth', () => `{"source":${'['.repeat(50_000)}${']'.repeat(50_000)}}`],
     ['almost the longest argument', () => `{"source":"${'x'.repeat(131_000)}"}`],
-  ])('for a very long %s, with a message that fits into an event', (_what, text) => {
-    const { message } = reply(['mount', directory, text()], { env })
-    expect(Buffer.byteLength(String(message))).toBeLessThan(1024)
-    expectNothingLeft()
-  })
+  ])(
+    'a FlexVolume mount is refused without an effect for a very long %s, with a message that fits into an event',
+    (_what, text) => {
+      const { message } = reply(['mount', directory, text()], { env })
+      expect(Buffer.byteLength(String(message))).toBeLessThan(1024)
+      expectNothingLeft()
+    },
+  )
 
-  it('for a directory that is relative', () => {
+  it('a FlexVolume mount is refused without an effect for a directory that is relative', () => {
     mountFails(options(), 'mount directory "pods/v": an absolute path is needed', 'pods/v')
   })
 
@@ -204,7 +210,7 @@ describe.skipIf(!isBuilt)(built('a mount is refused and leaves nothing'), () => 
       () => `${directory}${'x'.repeat(300)}`,
       'a name has at most 255 bytes, shorten it',
     ],
-  ])('for a directory that %s', (_what, at, message) => {
+  ])('a FlexVolume mount is refused without an effect for a directory that %s', (_what, at, message) => {
     fs.writeFileSync(`${directory}-file`, 'kept')
     fs.symlinkSync(directory, `${directory}-link`)
     mountFails(options(), message, at())
@@ -212,7 +218,7 @@ describe.skipIf(!isBuilt)(built('a mount is refused and leaves nothing'), () => 
     expect(fs.readlinkSync(`${directory}-link`)).toBe(directory)
   })
 
-  it('for a directory whose bytes are not UTF-8', () => {
+  it('a FlexVolume mount is refused without an effect for a directory whose bytes are not UTF-8', () => {
     const script = `exec "$0" mount "$(printf '${top}/a\\377b')" '{}' 2>&1`
     expect(reply([], { env, script })).toEqual({
       status: 'Failure',
@@ -221,7 +227,7 @@ describe.skipIf(!isBuilt)(built('a mount is refused and leaves nothing'), () => 
     expectNothingLeft()
   })
 
-  it('for a source that is missing, a file, or behind a link', () => {
+  it('a FlexVolume mount is refused without an effect for a source that is missing, a file, or behind a link', () => {
     fs.writeFileSync(`${top}/volumes/file`, '')
     fs.symlinkSync('/etc', `${top}/volumes/link`)
     mountFails(options({ source: `${top}/volumes/none` }), 'does not exist on this node')
@@ -230,7 +236,7 @@ describe.skipIf(!isBuilt)(built('a mount is refused and leaves nothing'), () => 
     mountFails(options({ source: `${top}/volumes/link/ssl` }), 'has a symbolic link in its path')
   })
 
-  it('with every fault in one message', () => {
+  it('a FlexVolume mount is refused without an effect with all faults in one message', () => {
     mountFails(
       '{"ownership":"x","sourc":"y","restoreOnUnmount":"z"}',
       /^unknown \["sourc"\].*; option "ownership".*; option "restoreOnUnmount"/,
@@ -238,13 +244,13 @@ describe.skipIf(!isBuilt)(built('a mount is refused and leaves nothing'), () => 
   })
 })
 
-describe.skipIf(!isBuilt)(built('a call with unusual standard streams'), () => {
+describe.skipIf(!isBuilt)(built('unusual standard streams'), () => {
   it.each([
     ['stdout is closed', 'exec "$0" "$@" 2>&1 >&-'],
     ['both are closed', 'exec "$0" "$@" >&- 2>&-'],
     ['all three are closed', 'exec "$0" "$@" <&- >&- 2>&-'],
     ['stdout is a full disk', 'exec "$0" "$@" 2>&1 >/dev/full'],
-  ])('%s: succeeds, and prints nothing to other files', (_what, script) => {
+  ])('a call with unusual standard streams, %s: succeeds, and prints nothing to other files', (_what, script) => {
     expect(run(['init'], { env, script })).toEqual({ text: '', code: 0 })
     expect(run(['unmount', directory], { env, script })).toEqual({ text: '', code: 0 })
     expect(JSON.parse(logText())).toMatchObject({ verb: 'unmount', outcome: 'Success' })
@@ -254,19 +260,19 @@ describe.skipIf(!isBuilt)(built('a call with unusual standard streams'), () => {
     ['stderr is closed', 'exec "$0" "$@" 2>&-'],
     ['stdin is closed', 'exec "$0" "$@" <&- 2>&1'],
     ['stdin and stderr are closed', 'exec "$0" "$@" <&- 2>&-'],
-  ])('%s: gives the complete reply', (_what, script) => {
+  ])('a call with unusual standard streams, %s: gives the complete reply', (_what, script) => {
     expect(reply(['init'], { env, script }).status).toBe('Success')
     expect(reply(['unmount', directory], { env, script })).toEqual({ status: 'Success' })
   })
 
-  it('whose reader has ended succeeds', () => {
+  it('a call succeeds if the reader of its output has ended', () => {
     const script = `{ sleep 0.3; "$0" "$@"; echo $? >"$CODE"; } 2>&1 | true; while ! [ -s "$CODE" ]; do sleep 0.05; done`
     run(['unmount', directory], { env: { ...env, CODE: `${top}/code` }, script })
     expect(fs.readFileSync(`${top}/code`, 'utf8')).toBe('0\n')
     expect(JSON.parse(logText())).toMatchObject({ verb: 'unmount', outcome: 'Success' })
   })
 
-  it('with a full pipe and a slow reader gives the complete reply', () => {
+  it('a call with a full output pipe and a slow reader gives the complete reply', () => {
     // 64 KiB is what a pipe holds.
     const script = `{ head -c 65536 /dev/zero; "$0" "$@" 2>&1; } | { sleep 0.5; tail -c +65537; }`
     expect(understood(run(['init'], { env, script })).status).toBe('Success')
@@ -311,7 +317,7 @@ describe.skipIf(!isBuilt || !isRoot)(
   },
 )
 
-describe.skipIf(!isBuilt || !isRoot)(root('a FlexVolume mount'), () => {
+describe.skipIf(!isBuilt || !isRoot)(root('mounts by the FlexVolume protocol'), () => {
   const unmounted = () => expect(reply(['unmount', directory], { env })).toEqual({ status: 'Success' })
   afterEach(() => {
     run(['unmount', directory], { env })
@@ -333,7 +339,7 @@ describe.skipIf(!isBuilt || !isRoot)(root('a FlexVolume mount'), () => {
       ...over,
     })
 
-  it('by a recorded call mounts once for any number of repeats, and changes no inode', () => {
+  it('a FlexVolume mount that is repeated as kubelet does mounts once, and changes no inode', () => {
     const before = listTree(fs, source)
     for (let call = 0; call < 4; call++) {
       expect(reply(['mount', directory, recorded()], { env })).toEqual({ status: 'Success' })
@@ -346,7 +352,7 @@ describe.skipIf(!isBuilt || !isRoot)(root('a FlexVolume mount'), () => {
     unmounted()
   })
 
-  it('with ownership "walk" changes the group and keeps the modes', () => {
+  it('a FlexVolume mount with ownership "walk" changes the group and keeps the modes', () => {
     expect(reply(['mount', directory, recorded({ ownership: 'walk' })], { env })).toEqual({ status: 'Success' })
     const owned = listTree(fs, directory)
     expect(modes(owned)).toEqual({
@@ -363,23 +369,26 @@ describe.skipIf(!isBuilt || !isRoot)(root('a FlexVolume mount'), () => {
     expect(listTree(fs, directory)).toEqual(owned)
   })
 
-  it.each([['with space'], ['new\nline'], ['tab\tand\\back'], ['日本']])('succeeds at a directory named %j', (name) => {
-    const at = `${directory}/../${name}`.replace('/v/..', '')
-    fs.mkdirSync(at)
-    expect(reply(['mount', at, options()], { env })).toEqual({ status: 'Success' })
-    expect(layers(at)).toBe(1)
-    expect(reply(['unmount', at], { env })).toEqual({ status: 'Success' })
-    expect(layers(at)).toBe(0)
-    expectNothingLeft()
-  })
+  it.each([['with space'], ['new\nline'], ['tab\tand\\back'], ['日本']])(
+    'a FlexVolume mount succeeds at a directory named %j',
+    (name) => {
+      const at = `${directory}/../${name}`.replace('/v/..', '')
+      fs.mkdirSync(at)
+      expect(reply(['mount', at, options()], { env })).toEqual({ status: 'Success' })
+      expect(layers(at)).toBe(1)
+      expect(reply(['unmount', at], { env })).toEqual({ status: 'Success' })
+      expect(layers(at)).toBe(0)
+      expectNothingLeft()
+    },
+  )
 
-  it('succeeds while its streams are closed', () => {
+  it('a FlexVolume mount succeeds while its streams are closed', () => {
     const script = 'exec "$0" "$@" >&- 2>&-'
     expect(run(['mount', directory, options()], { env, script })).toEqual({ text: '', code: 0 })
     expect(layers()).toBe(1)
   })
 
-  it('with a Secret is refused by its keys for a bind, and its values are neither in the reply nor in the log', () => {
+  it("a FlexVolume mount of a bind volume with a Secret is refused, and the Secret's values are neither in the reply nor in the log", () => {
     const secret = 'aHVudGVyMg'
     const withSecret = { 'kubernetes.io/secret/password': secret, 'kubernetes.io/secret/user': `${secret}x` }
     const texts = [

@@ -18,7 +18,7 @@ function mountInside(source: string, name = 'disk'): string {
 }
 
 describe.skipIf(cannotMount !== '')(`a mount inside of the source${cannotMount}`, () => {
-  it('makes a FlexVolume mount fail by default, and the reply names it if it is hidden', async () => {
+  it('makes a FlexVolume mount fail by default, and is named in the reply if the options hide it', async () => {
     const node = new BinaryNode()
     const source = `${node.volumes}/data`
     fs.mkdirSync(source)
@@ -40,7 +40,7 @@ describe.skipIf(cannotMount !== '')(`a mount inside of the source${cannotMount}`
     expect(await node.call('unmount', node.podDirectory('a'))).toEqual({ status: 'Success' })
   })
 
-  it('makes a publication fail by default, is hidden or included on request, and makes no repeat fail', async () => {
+  it('makes a CSI publication fail by default, is hidden or included on request, and never makes a repeated call fail', async () => {
     const node = new CsiNode()
     onTestFinished(() => node.end())
     await node.serve()

@@ -22,7 +22,7 @@ describe.skipIf(cannot !== '')(addSkipReason('the executable on a terminal', can
   })
   afterAll(() => fs.rmSync(top, { recursive: true }))
 
-  it.each(WIDTHS)('of %i columns prints help in that width', async (width) => {
+  it.each(WIDTHS)('help on a terminal of %i columns has lines of that width', async (width) => {
     using shown = openTerminal(`${MODEKEEP} help gc`, width, env())
     const lines = formatHelp('gc', width).trimEnd().split('\n')
     expect(await shown.until((all) => all.includes('Examples:'))).toEqual(expect.arrayContaining(lines))
@@ -47,7 +47,7 @@ describe.skipIf(cannot !== '')(addSkipReason('the executable on a terminal', can
       expect(call('restore', volume, '--dry-run')).toContain(`${top}/volumes/`)
     })
 
-    it('with --watch stays, shows changes in place, and ends with Ctrl-C', async () => {
+    it('with --watch shows changes in place until Ctrl-C', async () => {
       using shown = openTerminal(`trap : INT; ${MODEKEEP} status --watch; echo ended $?`, 80, env())
       const before = await shown.until((all) => all.some((line) => line.includes('walked')))
       expect(before.filter((line) => /^volume /.test(line))).toHaveLength(1)
@@ -80,7 +80,7 @@ describe.skipIf(cannot !== '')(addSkipReason('the executable on a terminal', can
       [60, /^apply \[#+-+] +\d+% +\d+k\/300k +[\d.]+k\/s +\d+s left$/],
       [80, /^apply \[#+-+] +\d+% +[\d,]+ of 300,301 +[\d,]+\/s +\d+ s left$/],
       [200, /^apply \[#+-{10,}] +\d+% +[\d,]+ of 300,301 +[\d,]+ changed +[\d,]+\/s +\d+ s left$/],
-    ])('shows bar, count, rate and remaining time in %i columns, on one line', async (width, line) => {
+    ])('shows a progress bar with count, rate and remaining time on one line of %i columns', async (width, line) => {
       const command = `${MODEKEEP} apply ${top}/many --fsgroup ${2000 + width}`
       using shown = openTerminal(`${command} || echo failed`, width, env())
       const lines = await shown.until((all) => all.some((text) => line.test(text)) || all.length > 1)

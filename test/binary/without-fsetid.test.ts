@@ -6,7 +6,7 @@ import { groups, listTree, makeTree, modes } from '../helpers/tree.ts'
 import { MODEKEEP } from './modekeep.ts'
 
 const missing = isRoot ? (fs.existsSync(MODEKEEP) ? '' : 'run "npm run build"') : 'run "sudo npm test"'
-const title = missing ? `a process without CAP_FSETID (skipped: ${missing})` : 'a process without CAP_FSETID'
+const title = missing ? `commands without CAP_FSETID (skipped: ${missing})` : 'commands without CAP_FSETID'
 
 describe.skipIf(missing)(title, () => {
   let stage: Stage
@@ -30,7 +30,7 @@ describe.skipIf(missing)(title, () => {
     run('setpriv', '--bounding-set', '-fsetid', '--inh-caps', '-fsetid', MODEKEEP, ...args)
   const found = () => ({ modes: modes(listTree(fs, directory)), groups: groups(listTree(fs, directory)) })
 
-  it('gets an error that names the capability, as the kernel would omit set-gid silently', () => {
+  it('an apply without CAP_FSETID fails and names the capability, as the kernel would omit set-gid silently', () => {
     const original = found()
     const said = without('apply', directory, '--fsgroup', '4242')
     expect(said.stdout + said.stderr).toMatch(/left set-gid out.*CAP_FSETID/)
@@ -44,7 +44,7 @@ describe.skipIf(missing)(title, () => {
     expect(found()).toEqual(original)
   })
 
-  it('gets the error also if only set-gid is missing', () => {
+  it('an apply without CAP_FSETID fails even if only a set-gid bit is to be set', () => {
     for (const path of ['', '/sub', '/sub/tool']) fs.chownSync(`${directory}${path}`, 0, 4242)
     fs.chmodSync(directory, 0o2755)
     const said = without('apply', directory, '--fsgroup', '4242', '--fs-group-change-policy', 'Always')
@@ -52,7 +52,7 @@ describe.skipIf(missing)(title, () => {
     expect(said.status).toBe(1)
   })
 
-  it('gets the error also at a restore', () => {
+  it('a restore without CAP_FSETID fails and names the capability', () => {
     const original = found()
     expect(run(MODEKEEP, 'apply', directory, '--fsgroup', '4242')).toMatchObject({ status: 0 })
     const said = without('restore', directory)

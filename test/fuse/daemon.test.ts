@@ -7,7 +7,7 @@ import { addSkipReason } from '../helpers/needs.ts'
 
 const cannot = cannotServe('bindfs')
 
-describe.skipIf(cannot !== '')(addSkipReason('a FUSE daemon', cannot), () => {
+describe.skipIf(cannot !== '')(addSkipReason('daemons of FUSE volumes', cannot), () => {
   let node: FuseNode
   let source: string
   let directory: string
@@ -24,7 +24,7 @@ describe.skipIf(cannot !== '')(addSkipReason('a FUSE daemon', cannot), () => {
   const success = { status: 'Success' }
   const shown = () => fs.readFileSync(`${directory}/a`, 'utf8')
 
-  it('whose mount was replaced is ended, although it is stopped and gets no request', async () => {
+  it('a FUSE daemon whose mount was replaced is ended, although it is stopped and gets no request', async () => {
     await node.mount('one', options)
     const first = node.daemon('one')
     process.kill(first, 'SIGSTOP')
@@ -37,7 +37,7 @@ describe.skipIf(cannot !== '')(addSkipReason('a FUSE daemon', cannot), () => {
     expect(shown()).toBe('hello')
   })
 
-  it('whose mount was replaced keeps serving a container that uses it, until it is stopped', async () => {
+  it('a FUSE daemon whose mount was replaced keeps serving a container that uses it, until it is stopped', async () => {
     await node.mount('one', options)
     const daemon = node.daemon('one')
     const container = `${node.top}/container`
@@ -55,7 +55,7 @@ describe.skipIf(cannot !== '')(addSkipReason('a FUSE daemon', cannot), () => {
     await until(() => readErrorAt(container) === 'ENOTCONN')
   })
 
-  it('that responds slowly is ended with its replaced mount, and no written data is lost', async () => {
+  it('a FUSE daemon that responds slowly is ended with its replaced mount, and no written data is lost', async () => {
     // What it shows is served by another one, which stops for a while.
     const [inner, shownByInner] = [`${node.top}/inner`, `${node.volumes}/slow`]
     for (const path of [inner, shownByInner]) fs.mkdirSync(path)
@@ -80,7 +80,7 @@ describe.skipIf(cannot !== '')(addSkipReason('a FUSE daemon', cannot), () => {
     execFileSync('umount', [shownByInner])
   })
 
-  it('that serves a container keeps running when another daemon with a later mount hangs and is ended', async () => {
+  it('a FUSE daemon that serves a container keeps running when another daemon with a later mount hangs and is ended', async () => {
     fs.writeFileSync(
       node.config,
       fs.readFileSync(node.config, 'utf8').replace(/"helperTimeoutSeconds":\d+/, '"helperTimeoutSeconds":3'),

@@ -11,7 +11,7 @@ import { requireProgram } from '../helpers/needs.ts'
 const cannot = cannotServe('bindfs')
 
 it.skipIf(cannot !== '')(
-  `status, doctor and heal report a source whose daemon or server hangs, and are not delayed by it${cannot && ` (skipped: ${cannot})`}`,
+  `status, doctor and heal report a hanging daemon or server of a source without delay${cannot && ` (skipped: ${cannot})`}`,
   async () => {
     const node = new FuseNode([])
     const [real, served] = [`${node.top}/real`, `${node.volumes}/served`]

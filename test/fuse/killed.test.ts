@@ -12,7 +12,7 @@ import { addSkipReason } from '../helpers/needs.ts'
 
 const cannot = cannotServe('bindfs', 'strace')
 
-describe.skipIf(cannot !== '')(addSkipReason('a FUSE volume whose call was killed', cannot), () => {
+describe.skipIf(cannot !== '')(addSkipReason('killed calls of FUSE volumes', cannot), () => {
   let node: FuseNode
   let options: Record<string, string>
   beforeEach(() => {
@@ -57,7 +57,7 @@ describe.skipIf(cannot !== '')(addSkipReason('a FUSE volume whose call was kille
     expect(node.staged()).toEqual([])
   }
 
-  it('is mounted with its guard after the next call or heal', async () => {
+  it('a FUSE volume whose mount call was killed is mounted with its guard mount after the next call or heal', async () => {
     const left = new Set<string>()
     for (let when = 1; await isKilledAt('move_mount', when, options); when++) {
       left.add(layers().join())
@@ -74,7 +74,7 @@ describe.skipIf(cannot !== '')(addSkipReason('a FUSE volume whose call was kille
     expectWhole()
   })
 
-  it('gets its missing guard from heal', async () => {
+  it('a FUSE volume whose mount call was killed gets its missing guard mount from heal', async () => {
     for (let when = 1; layers().join() !== 'fuse'; when++) {
       expect(await isKilledAt('move_mount', when, options)).toBe(true)
     }
@@ -84,19 +84,22 @@ describe.skipIf(cannot !== '')(addSkipReason('a FUSE volume whose call was kille
     expect(node.daemon('one')).toBe(daemon)
   })
 
-  it.each(['heal', 'mount'])('during the replacement of a dead one is replaced by the next %s', async (next) => {
-    expect(await node.mount('one', options)).toEqual(success)
-    const deaths = await eachDeath(async () => {
-      if (next === 'heal') expect(node.heal()).toMatchObject([{ action: 'replaced' }])
-      else expect(await node.mount('one', options)).toEqual(success)
-      expect(fs.readFileSync(`${node.podDirectory('one')}/a`, 'utf8')).toBe('hello')
-    })
-    // Of the staging directory, of what the daemon shows, and beneath the dead mount.
-    expect(deaths).toBe(3)
-    expect(await node.unmount('one')).toEqual(success)
-    await until(() => node.processes().length === 0)
-    expect([layers(), node.staged(), node.mountState()]).toEqual([[], [], []])
-  })
+  it.each(['heal', 'mount'])(
+    'a FUSE volume whose mount call was killed during the replacement of a volume with a dead daemon is replaced by the next %s',
+    async (next) => {
+      expect(await node.mount('one', options)).toEqual(success)
+      const deaths = await eachDeath(async () => {
+        if (next === 'heal') expect(node.heal()).toMatchObject([{ action: 'replaced' }])
+        else expect(await node.mount('one', options)).toEqual(success)
+        expect(fs.readFileSync(`${node.podDirectory('one')}/a`, 'utf8')).toBe('hello')
+      })
+      // Of the staging directory, of what the daemon shows, and beneath the dead mount.
+      expect(deaths).toBe(3)
+      expect(await node.unmount('one')).toEqual(success)
+      await until(() => node.processes().length === 0)
+      expect([layers(), node.staged(), node.mountState()]).toEqual([[], [], []])
+    },
+  )
 
   /** Kills the daemon, then the call that was to replace its mount, at each of its mounts. @returns how many that were */
   async function eachDeath(then: () => Promise<void>): Promise<number> {
@@ -109,7 +112,7 @@ describe.skipIf(cannot !== '')(addSkipReason('a FUSE volume whose call was kille
   }
 
   it.each(['heal', 'mount'])(
-    'during a replacement is replaced by the next %s, which ends a stopped daemon',
+    'a FUSE volume whose mount call was killed during a replacement is replaced by the next %s, which ends a stopped daemon',
     async (next) => {
       expect(await node.mount('one', options)).toEqual(success)
       const [old] = node.processes()

@@ -7,7 +7,7 @@ import { addSkipReason } from '../helpers/needs.ts'
 
 const cannot = cannotServe('bindfs', 'squashfuse', 'mksquashfs')
 
-describe.skipIf(cannot !== '')(addSkipReason('a FUSE volume', cannot), () => {
+describe.skipIf(cannot !== '')(addSkipReason('the life of a FUSE volume', cannot), () => {
   let node: FuseNode
   let source: string
   let directory: string
@@ -24,7 +24,7 @@ describe.skipIf(cannot !== '')(addSkipReason('a FUSE volume', cannot), () => {
   const success = { status: 'Success' }
   const shown = (pod = 'one') => fs.readFileSync(`${node.podDirectory(pod)}/a`, 'utf8')
 
-  it('shows the source and what pods write, and leaves nothing when it is unmounted', async () => {
+  it("a FUSE volume shows the source and the pods' writes, and leaves nothing on the node after its unmount", async () => {
     expect(await node.mount('one', options)).toEqual(success)
     expect(shown()).toBe('hello')
     fs.writeFileSync(`${directory}/b`, 'written')
@@ -36,7 +36,7 @@ describe.skipIf(cannot !== '')(addSkipReason('a FUSE volume', cannot), () => {
     await until(() => node.processes().length === 0)
   })
 
-  it('opens no file of the node through a link that a pod puts in place of a directory', async () => {
+  it('a FUSE volume opens no file of the node through a link that a pod puts in place of a directory', async () => {
     const secret = `${node.top}/secret`
     fs.mkdirSync(secret)
     fs.writeFileSync(`${secret}/x`, 'of the node')
@@ -51,14 +51,14 @@ describe.skipIf(cannot !== '')(addSkipReason('a FUSE volume', cannot), () => {
     expect(fs.readFileSync(`${secret}/x`, 'utf8')).toBe('of the node')
   })
 
-  it('gets the group by mount options, and nothing changes on disk', async () => {
+  it('a FUSE volume gets the group by mount options, and nothing changes on disk', async () => {
     await node.mount('one', { ...options, 'kubernetes.io/fsGroup': '4242', ownership: 'auto' })
     expect(fs.statSync(`${directory}/a`)).toMatchObject({ gid: 4242, mode: 0o100640 })
     expect(fs.statSync(`${source}/a`)).toMatchObject({ gid: 0, mode: 0o100640 })
     expect(node.status('one')).toMatchObject({ ownership: 'option', state: 'healthy', fsType: 'fuse.bindfs' })
   })
 
-  it('is refused with ownership "walk", with the reason', async () => {
+  it('a FUSE volume is refused with ownership "walk", and the reply names the reason', async () => {
     const asked = { ...options, 'kubernetes.io/fsGroup': '4242', ownership: 'walk' }
     const { status, message } = await node.mount('one', asked)
     expect(status).toBe('Failure')
@@ -66,7 +66,7 @@ describe.skipIf(cannot !== '')(addSkipReason('a FUSE volume', cannot), () => {
     expect(node.processes()).toEqual([])
   })
 
-  it('is refused with ownership "idmap" if its daemon does not support it', async () => {
+  it('a FUSE volume is refused with ownership "idmap" if its daemon does not support it', async () => {
     const asked = { ...options, 'kubernetes.io/fsGroup': '4242', ownership: 'idmap' }
     const { status, message } = await node.mount('one', asked)
     expect([status, message]).toEqual(['Failure', expect.stringMatching(/cannot mount .* idmapped/)])
@@ -74,7 +74,7 @@ describe.skipIf(cannot !== '')(addSkipReason('a FUSE volume', cannot), () => {
     await until(() => node.processes().length === 0)
   })
 
-  it('shows an image file, read-only', async () => {
+  it('a FUSE volume shows an image file, read-only', async () => {
     squash(source, `${node.volumes}/image`)
     const image = { 'kubernetes.io/fsType': 'fuse.squashfuse', source: `${node.volumes}/image` }
     expect(await node.mount('one', { ...image, 'kubernetes.io/readwrite': 'ro' })).toEqual(success)
@@ -83,14 +83,14 @@ describe.skipIf(cannot !== '')(addSkipReason('a FUSE volume', cannot), () => {
     expect(await node.unmount('one')).toEqual(success)
   })
 
-  it('is not changed by a second identical call', async () => {
+  it('a FUSE volume is not changed by a second identical call', async () => {
     await node.mount('one', options)
     const before = { daemon: node.daemon('one'), layers: node.layers('one') }
     expect(await node.mount('one', options)).toEqual(success)
     expect({ daemon: node.daemon('one'), layers: node.layers('one') }).toEqual(before)
   })
 
-  it('keeps running after the call and its parent were killed', async () => {
+  it('a FUSE volume keeps running after the call and its parent were killed', async () => {
     const call = `"${BINARY}" mount "$0" "$1"; kill -9 $$`
     const env = { MODEKEEP_CONFIG: node.config }
     const parent = spawn('sh', ['-c', call, directory, JSON.stringify(options)], { env, detached: true })
@@ -112,7 +112,7 @@ describe.skipIf(cannot !== '')(addSkipReason('a FUSE volume', cannot), () => {
     expect(fs.readlinkSync(`/proc/${node.daemon('one')}/fd/1`)).toBe('/dev/null')
   })
 
-  it('is mounted again by heal after its daemon has died', async () => {
+  it('a FUSE volume is mounted again by heal after its daemon has died', async () => {
     await node.mount('one', options)
     await killDaemon(node, 'one')
     expect(node.status('one')).toMatchObject({ daemon: { pid: null, state: 'dead' } })
@@ -124,7 +124,7 @@ describe.skipIf(cannot !== '')(addSkipReason('a FUSE volume', cannot), () => {
     expect(node.layers('one').map(({ fsType }) => fsType)).toEqual(['tmpfs', 'fuse'])
   })
 
-  it('is mounted again by heal after its daemon has died while its attributes are cached', async () => {
+  it('a FUSE volume is mounted again by heal after its daemon has died while its attributes are cached', async () => {
     await node.mount('one', { ...options, mountOptions: 'attr_timeout=600' })
     expect(readErrorAt(directory)).toBe('')
     process.kill(node.daemon('one'), 'SIGKILL')
@@ -134,7 +134,7 @@ describe.skipIf(cannot !== '')(addSkipReason('a FUSE volume', cannot), () => {
     expect(shown()).toBe('hello')
   })
 
-  it('is mounted again by heal --watch after its daemon has died, although the mount table is unchanged', async () => {
+  it('a FUSE volume is mounted again by heal --watch after its daemon has died, although the mount table is unchanged', async () => {
     await node.mount('one', options)
     const env = { MODEKEEP_CONFIG: node.config }
     const watching = spawn(BINARY, ['heal', '--watch'], { env, stdio: ['ignore', 'ignore', 'inherit'] })
@@ -152,21 +152,21 @@ describe.skipIf(cannot !== '')(addSkipReason('a FUSE volume', cannot), () => {
     expect(await new Promise((done) => watching.once('exit', done))).toBe(0)
   })
 
-  it('is mounted again by the next call after its daemon has died', async () => {
+  it('a FUSE volume is mounted again by the next call after its daemon has died', async () => {
     await node.mount('one', options)
     await killDaemon(node, 'one')
     expect(await node.mount('one', options)).toEqual(success)
     expect(shown()).toBe('hello')
   })
 
-  it('is unmounted after its daemon has died', async () => {
+  it('a FUSE volume is unmounted after its daemon has died', async () => {
     await node.mount('one', options)
     await killDaemon(node, 'one')
     expect(await node.unmount('one')).toEqual(success)
     expect([node.layers('one'), readErrorAt(directory), node.staged()]).toEqual([[], '', []])
   })
 
-  it('blocks neither status nor heal nor other mounts while its daemon hangs, and can be unmounted', async () => {
+  it('a FUSE volume blocks neither status nor heal nor other mounts while its daemon hangs, and can be unmounted', async () => {
     await node.mount('one', options)
     await node.mount('two', options)
     const daemon = node.daemon('one')
@@ -182,7 +182,7 @@ describe.skipIf(cannot !== '')(addSkipReason('a FUSE volume', cannot), () => {
     expect(shown('three')).toBe('hello')
   })
 
-  it('is replaced when its options change, also if its daemon hangs', async () => {
+  it('a FUSE volume is replaced when its options change, also if its daemon hangs', async () => {
     await node.mount('one', options)
     process.kill(node.daemon('one'), 'SIGSTOP')
     expect(await node.mount('one', { ...options, mountOptions: 'attr_timeout=2' })).toEqual(success)
@@ -190,7 +190,7 @@ describe.skipIf(cannot !== '')(addSkipReason('a FUSE volume', cannot), () => {
     expect(node.layers('one').map(({ fsType }) => fsType)).toEqual(['tmpfs', 'fuse'])
   })
 
-  it('keeps root from writing to the disk below, for any kind of unmount', async () => {
+  it('a FUSE volume keeps root from writing to the disk below its mount point after any kind of unmount', async () => {
     await node.mount('one', options)
     await killDaemon(node, 'one')
     const write = () => fs.writeFileSync(`${directory}/lost`, 'data')
@@ -208,7 +208,7 @@ describe.skipIf(cannot !== '')(addSkipReason('a FUSE volume', cannot), () => {
     expect(fs.readdirSync(directory)).toEqual([])
   })
 
-  it('replaces a mount of another type, and is replaced by it', async () => {
+  it('a FUSE volume replaces a mount of another type, and is replaced by such a mount', async () => {
     await node.mount('one', { source })
     expect(await node.mount('one', options)).toEqual(success)
     expect(node.layers('one').map(({ fsType }) => fsType)).toEqual(['tmpfs', 'fuse'])
@@ -220,7 +220,7 @@ describe.skipIf(cannot !== '')(addSkipReason('a FUSE volume', cannot), () => {
     await until(() => node.processes().length === 0)
   })
 
-  it('shows the source that was checked, also if its name leads to another directory now', async () => {
+  it('a FUSE volume shows the source that was checked, also if its name leads to another directory now', async () => {
     fs.symlinkSync(source, `${node.volumes}/link`)
     const { message } = await node.mount('one', { ...options, source: `${node.volumes}/link` })
     expect(message).toMatch(/symbolic link/)
@@ -230,7 +230,7 @@ describe.skipIf(cannot !== '')(addSkipReason('a FUSE volume', cannot), () => {
     expect(shown()).toBe('hello')
   })
 
-  it('is refused if its program or source is not allowed', async () => {
+  it('a FUSE volume is refused if the configuration does not allow its program or source', async () => {
     const sshfs = await node.mount('one', { ...options, 'kubernetes.io/fsType': 'fuse.sshfs', source: 'a@b:/c' })
     expect(sshfs.message).toMatch(/does not have its source, fsType fuse\.sshfs;/)
     expect((await node.mount('one', { ...options, source: '/etc' })).message).toMatch(/does not have its source;/)
@@ -240,7 +240,7 @@ describe.skipIf(cannot !== '')(addSkipReason('a FUSE volume', cannot), () => {
     expect((await node.mount('one', { ...options, mountOptions: 'resolve-symlinks' })).message).toMatch(/takes/)
   })
 
-  it('leaves nothing if its program fails', async () => {
+  it('a FUSE volume leaves neither mount, process nor record if its program fails', async () => {
     fs.writeFileSync(`${node.volumes}/image`, 'no image')
     const image = { 'kubernetes.io/fsType': 'fuse.squashfuse', source: `${node.volumes}/image` }
     expect((await node.mount('one', image)).status).toBe('Failure')

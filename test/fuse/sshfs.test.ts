@@ -9,7 +9,7 @@ const TMPFS_MAGIC = 0x01021994
 
 const cannot = cannotServe('sshfs', 'sshd', 'ssh-keygen')
 
-describe.skipIf(cannot !== '')(addSkipReason('fuse.sshfs with a real sshd', cannot), () => {
+describe.skipIf(cannot !== '')(addSkipReason('sshfs volumes with a real sshd', cannot), () => {
   let node: FuseNode
   let server: SshServer
   let options: Record<string, string>
@@ -37,7 +37,7 @@ describe.skipIf(cannot !== '')(addSkipReason('fuse.sshfs with a real sshd', cann
   })
   const shown = () => fs.readFileSync(`${node.podDirectory('one')}/a`, 'utf8')
 
-  it('shows a directory of the server that has its key, and applies the group', async () => {
+  it("an sshfs volume shows a directory of the server that accepts the volume's key, and applies the group", async () => {
     const asked = withKey({ 'kubernetes.io/fsGroup': '4242', ownership: 'auto' })
     expect(await node.mount('one', asked)).toMatchObject(success)
     expect(shown()).toBe('hello')
@@ -49,7 +49,7 @@ describe.skipIf(cannot !== '')(addSkipReason('fuse.sshfs with a real sshd', cann
     await until(() => node.processes().length === 0)
   })
 
-  it('stores no secret in staging, record, log, argument or environment', async () => {
+  it('an sshfs volume stores no secret in staging, record, log, argument or environment', async () => {
     await node.mount('one', withKey())
     expect(node.staged()).toEqual([])
     const secrets = [key.split('\n')[2] ?? '?', base64(key).slice(0, 60)]
@@ -59,7 +59,7 @@ describe.skipIf(cannot !== '')(addSkipReason('fuse.sshfs with a real sshd', cann
     expect(await node.unmount('one')).toEqual(success)
   })
 
-  it('accepts a password of any characters, and it is no argument', async () => {
+  it('an sshfs volume accepts a password of any characters, and passes the password in no argument', async () => {
     const password = 'p,a"s!s$ w\'ö\\rd%'
     server.addUser('keeper', password)
     const asked = {
@@ -78,7 +78,7 @@ describe.skipIf(cannot !== '')(addSkipReason('fuse.sshfs with a real sshd', cann
     expect([node.layers('one'), node.staged(), node.processes()]).toEqual([[], [], []])
   })
 
-  it('refuses a server with an unknown host key', async () => {
+  it('an sshfs volume refuses a server with an unknown host key', async () => {
     const { status } = await node.mount(
       'one',
       withKey({ 'kubernetes.io/secret/known_hosts': base64(server.otherHost) }),
@@ -89,7 +89,7 @@ describe.skipIf(cannot !== '')(addSkipReason('fuse.sshfs with a real sshd', cann
     expect([node.layers('one'), node.staged(), node.processes()]).toEqual([[], [], []])
   })
 
-  it('uses no key of the node', async () => {
+  it('an sshfs volume uses no SSH key of the node', async () => {
     const { message } = await node.mount('one', options)
     expect(message).toMatch(/needs a secret/)
   })
@@ -105,26 +105,26 @@ describe.skipIf(cannot !== '')(addSkipReason('fuse.sshfs with a real sshd', cann
     'ssh_configfile=/x',
     'password_stdin',
     'port=22 -oProxyCommand=x',
-  ])('refuses the option %s', async (option) => {
+  ])('an sshfs volume refuses the option %s', async (option) => {
     const { status, message } = await node.mount('one', withKey({ mountOptions: option }))
     expect(status).toBe('Failure')
     expect(message).toMatch(/^option "mountOptions" has/)
   })
 
   it.each(['-oProxyCommand=x@h:/a', 'root@-h:/a', 'root@127.0.0.1:/a/../b', 'root@h:a', '/local', 'root@h:/a,b'])(
-    'refuses the source %s',
+    'an sshfs volume refuses the source %s',
     async (source) => {
       const { message } = await node.mount('one', withKey({ source }))
       expect(message).toMatch(/write it like user@host:\/directory/)
     },
   )
 
-  it('compares its source with rules by whole components', async () => {
+  it("an sshfs volume compares its source with the node's rules by whole path components", async () => {
     const other = await node.mount('one', withKey({ source: `root@127.0.0.11:${server.shared}` }))
     expect(other.message).toMatch(/does not have its source/)
   })
 
-  it('gives up on a server that never responds, and leaves nothing', async () => {
+  it('an sshfs volume gives up on a server that never responds, and leaves nothing on the node', async () => {
     const config = JSON.parse(fs.readFileSync(node.config, 'utf8'))
     fs.writeFileSync(node.config, JSON.stringify({ ...config, helperTimeoutSeconds: 1 }))
     server.freeze()
@@ -134,7 +134,7 @@ describe.skipIf(cannot !== '')(addSkipReason('fuse.sshfs with a real sshd', cann
     await until(() => node.processes().length === 0)
   })
 
-  it('leaves its secrets in memory if the call is killed, until the next call', async () => {
+  it('an sshfs volume whose call was killed keeps its secrets only in memory, until the next call', async () => {
     server.freeze()
     const { child, ended } = node.start(['mount', node.podDirectory('one'), JSON.stringify(withKey())])
     await until(() => node.processes().length > 1 && node.staged().length > 0)
@@ -152,7 +152,7 @@ describe.skipIf(cannot !== '')(addSkipReason('fuse.sshfs with a real sshd', cann
     await until(() => node.processes().length === 0)
   })
 
-  it('is unmounted within its deadline while its server hangs and the waiting process cannot be killed', async () => {
+  it('an sshfs volume is unmounted within its deadline while its server hangs and the waiting process cannot be killed', async () => {
     const config = JSON.parse(fs.readFileSync(node.config, 'utf8'))
     fs.writeFileSync(node.config, JSON.stringify({ ...config, helperTimeoutSeconds: 3 }))
     await node.mount('one', withKey())
@@ -163,7 +163,7 @@ describe.skipIf(cannot !== '')(addSkipReason('fuse.sshfs with a real sshd', cann
     await until(() => node.processes().length === 0)
   })
 
-  it('is not mounted by heal, which has no secrets, but by the next call', async () => {
+  it('an sshfs volume is not mounted by heal, which has no secrets, but by the next call', async () => {
     await node.mount('one', withKey())
     await killDaemon(node, 'one')
     expect(node.heal()).toMatchObject([{ action: 'failed', reason: expect.stringMatching(/secrets.*delete the pod/) }])

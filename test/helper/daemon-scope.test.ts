@@ -21,7 +21,7 @@ function node() {
 const UNTIL_COMMAND = 'echo "$@" >> $TOP/scopes; while [ "$1" != -- ]; do shift; done; shift'
 
 describe('a daemon on a node with systemd', () => {
-  it('is started once, in a scope', async () => {
+  it('is started once, in a systemd scope', async () => {
     const { programs, warnings, run, starts } = node()
     programs.add('systemd-run', `${UNTIL_COMMAND}; exec "$@"`)
     await run(['a', 'b c'])
@@ -50,14 +50,14 @@ describe('a daemon on a node with systemd', () => {
     expect([starts(), warnings]).toEqual([1, [expect.stringContaining('did not end within 5 s')]])
   })
 
-  it('is not started a second time if it fails itself', async () => {
+  it('is not started a second time if the daemon itself fails', async () => {
     const { programs, run, starts } = node()
     programs.add('systemd-run', `${UNTIL_COMMAND}; exec "$@"`)
     expect(await readFailureMessage(run(['fail']))).toBe('serves failed with exit status 1: it said nothing')
     expect(starts()).toBe(1)
   })
 
-  it('is not started if systemd-run fails between trial and start', async () => {
+  it('is not started if systemd-run fails between its trial run and the start', async () => {
     const { programs, run } = node()
     programs.add('systemd-run', `${UNTIL_COMMAND}; [ "\${1##*/}" = true ] || exit 1`)
     expect(await readFailureMessage(run(['a']))).toBe('serves failed with exit status 1: it said nothing')

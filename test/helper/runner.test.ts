@@ -41,7 +41,7 @@ describe('a helper program', () => {
     expect(programs.read('got')).toBe('')
   })
 
-  it('may leave its stdin unread', async () => {
+  it('may exit without reading its stdin', async () => {
     const programs = new FakePrograms()
     programs.add('deaf', 'exec 0<&-; exit 0')
     await programs.run('deaf', { input: Buffer.alloc(1_000_000) })
@@ -76,13 +76,13 @@ describe('a helper program', () => {
     expect(await readFailureMessage(work)).not.toMatch(/\p{Cc}/u)
   })
 
-  it('that fails without output is reported as such', async () => {
+  it('that fails without output is reported as failed without output', async () => {
     const programs = new FakePrograms()
     programs.add('silent', 'exit 3')
     expect(await readFailureMessage(programs.run('silent'))).toBe('silent failed with exit status 3: it said nothing')
   })
 
-  it('that is killed is reported with the signal', async () => {
+  it('that is killed is reported with the name of the signal', async () => {
     const programs = new FakePrograms()
     programs.add('dies', 'echo so far; kill -SEGV $$')
     expect(await readFailureMessage(programs.run('dies'))).toBe('dies was ended by SIGSEGV: so far')
@@ -163,7 +163,7 @@ describe('a hostile helper', () => {
     expect(isRunning(programs.read('child'))).toBe(false)
   })
 
-  it('that starts a daemon on purpose keeps it running', async () => {
+  it('that is permitted to start a daemon keeps the daemon running', async () => {
     const programs = new FakePrograms()
     programs.add('serves', 'sleep 1000 & echo $! > $TOP/child; exit 0')
     await programs.run('serves', { leavesDaemon: true })
@@ -172,7 +172,7 @@ describe('a hostile helper', () => {
     process.kill(Number(child), 'SIGKILL')
   })
 
-  it('that prints 300 MB does not block and uses little memory, and the message has beginning and end', async () => {
+  it("that prints 300 MB does not block and uses little memory, and the message has the output's beginning and end", async () => {
     const programs = new FakePrograms()
     programs.add(
       'loud',
@@ -185,7 +185,7 @@ describe('a hostile helper', () => {
     expect(process.memoryUsage().rss - before).toBeLessThan(150_000_000)
   })
 
-  it('that has secrets and prints 10 MB is quoted only with texts of the fixed list', async () => {
+  it('that has secrets and prints 10 MB is quoted only with harmless texts of a fixed list', async () => {
     const programs = new FakePrograms()
     programs.add('loud', 'head -c 10000000 /dev/zero | tr "\\0" x >&2; echo no route TO HOST, x >&2; exit 1')
     const before = process.memoryUsage().rss
@@ -203,7 +203,7 @@ describe('a hostile helper', () => {
     expect(isRunning(programs.read('pid'))).toBe(false)
   })
 
-  it('leaves no process with its mark', () => {
+  it("leaves no process with the helper's mark in its environment", () => {
     expect(findProcessesWith(`MODEKEEP_HELPER=${process.pid}-`)).toEqual([])
   })
 })

@@ -23,47 +23,47 @@ function scrubbed(text: string | Buffer, ...secrets: (string | Buffer)[]): strin
   return ends.text
 }
 
-describe('secrets are masked', () => {
+describe("secrets in a helper's output are masked", () => {
   const SECRET = 'p,a"s\\s w%rd!'
   it.each([
     ['in plain text', SECRET],
     ['in base64, as kubelet sent them', Buffer.from(SECRET).toString('base64')],
     ['in base64 without padding', Buffer.from(SECRET).toString('base64').replace(/=+$/, '')],
-    ['in an address', encodeURIComponent(SECRET)],
-    ['in an address, with every byte escaped', 'p%2Ca%22s%5Cs%20w%25rd%21'],
-    ['in an address, in lower case', 'p%2ca%22s%5cs%20w%25rd%21'],
+    ['in a URL', encodeURIComponent(SECRET)],
+    ['in a URL, with every special character escaped', 'p%2Ca%22s%5Cs%20w%25rd%21'],
+    ['in a URL, with escapes in lower case', 'p%2ca%22s%5cs%20w%25rd%21'],
     ['in JSON', JSON.stringify(SECRET).slice(1, -1)],
     ['with doubled commas', SECRET.replace(',', ',,')],
   ])('%s', (_how, form) => {
     expect(scrubbed(`before ${form} after`, SECRET)).toBe('before *** after')
   })
 
-  it('with another case in the escapes of an address', () => {
+  it('if the percent-escapes of a URL are in another case', () => {
     expect(scrubbed('//server/P%2cAss', 'P,Ass')).toBe('//server/***')
   })
 
-  it('line by line, for the line ends of any system', () => {
+  it('line by line, with the line ends of any system', () => {
     const key = '-----BEGIN KEY-----\r\nMIIEpAIB\nabc\nxyzw\n-----END KEY-----\n'
     expect(scrubbed('bad line: MIIEpAIB; bad line: xyzw; abc', key)).toBe('bad line: ***; bad line: ***; abc')
   })
 
-  it('if they are no text', () => {
+  it('if the secrets are binary data', () => {
     const secret = Buffer.from([0xff, 0x00, 0x80, 0x0a, 0x01])
     expect(scrubbed(Buffer.concat([Buffer.from('a'), secret, Buffer.from('b')]), secret)).toBe('a***b')
   })
 
-  it('at any cut of the stream', () => {
+  it('if the output arrives in pieces of any size', () => {
     const text = Buffer.from('x hunter2 aHVudGVyMg== y hunter2hunter2 z')
     expect(scrubbedInPieces(text, [Buffer.from('hunter2')])).toEqual(new Set(['x *** *** y *** z']))
   })
 
-  it('if they repeat themselves, at any cut of the stream', () => {
+  it('if a secret repeats itself, and the output arrives in pieces of any size', () => {
     expect(scrubbedInPieces(Buffer.from('x ababab y ababa z'), [Buffer.from('abab')])).toEqual(
       new Set(['x *** y ***a z']),
     )
   })
 
-  it('at any end of the shown parts of a stream', () => {
+  it('at both ends of the quoted parts of the output', () => {
     const text = `${'a'.repeat(20)}hunter2${'b'.repeat(300)}hunter2${'c'.repeat(20)}`
     const whole = text.replaceAll('hunter2', '***')
     let cut = 0
@@ -82,16 +82,16 @@ describe('secrets are masked', () => {
     expect(cut).toBeGreaterThan(20)
   })
 
-  it('if they contain one another', () => {
+  it('if a secret contains another one', () => {
     expect(scrubbed('secret-long secret', 'secret', 'secret-long')).toBe('*** ***')
   })
 
-  it('if only the beginning was printed', () => {
+  it('if a helper printed only the beginning of a secret', () => {
     expect(scrubbed('it was hunt', 'hunter2')).toBe('it was ***')
     expect(scrubbed('it was hun', 'hunter2')).toBe('it was hun')
   })
 
-  it('except an empty one', () => {
+  it('except an empty secret', () => {
     expect(listSecretForms([new Uint8Array()])).toEqual([])
     expect(scrubbed('text', '')).toBe('text')
   })

@@ -62,8 +62,8 @@ async function whenThere(path: string): Promise<void> {
   while (!fs.existsSync(path)) await new Promise((done) => setTimeout(done, 20))
 }
 
-describe.skipIf(!isRoot)(addSkipReason('a secret is not', cannotMountWith()), () => {
-  it('in the message of a helper that fails and repeats its input', async () => {
+describe.skipIf(!isRoot)(addSkipReason('secrets for helper programs', cannotMountWith()), () => {
+  it('a secret is not in the error message of a helper that fails and prints its input', async () => {
     const stage = new RemoteStage(cifsKind)
     stage.programs.add('mount.cifs', `${LOUD}; exit 13`)
     const secrets = secretsOf(SECRETS)
@@ -72,19 +72,24 @@ describe.skipIf(!isRoot)(addSkipReason('a secret is not', cannotMountWith()), ()
     expect(formsIn(message)).toEqual([])
   })
 
-  it.each(DISGUISES)('in the message of a helper that writes it %s', async (_how, program) => {
-    const stage = new RemoteStage(cifsKind)
-    stage.programs.add(
-      'mount.cifs',
-      `{ echo 'mount error(13): Permission denied'; ${program} < /proc/self/fd/3; } >&2; exit 32`,
-    )
-    const message = await readFailureMessage(stage.open({ source: '//server/share' }, { secrets: secretsOf(SECRETS) }))
-    expect(message).toBe(
-      `mount.cifs failed with exit status 32: mount error(13): Permission denied (the rest of ${HIDDEN})`,
-    )
-  })
+  it.each(DISGUISES)(
+    'a secret is not in the error message of a helper that prints the secret %s',
+    async (_how, program) => {
+      const stage = new RemoteStage(cifsKind)
+      stage.programs.add(
+        'mount.cifs',
+        `{ echo 'mount error(13): Permission denied'; ${program} < /proc/self/fd/3; } >&2; exit 32`,
+      )
+      const message = await readFailureMessage(
+        stage.open({ source: '//server/share' }, { secrets: secretsOf(SECRETS) }),
+      )
+      expect(message).toBe(
+        `mount.cifs failed with exit status 32: mount error(13): Permission denied (the rest of ${HIDDEN})`,
+      )
+    },
+  )
 
-  it('in the message of a helper if it equals a text of the list', async () => {
+  it('a secret is not in the error message of a helper, even if the secret equals a text of the fixed list', async () => {
     const stage = new RemoteStage(cifsKind)
     stage.programs.add('mount.cifs', 'cat /proc/self/fd/3; exit 1')
     const secrets = secretsOf({ username: 'bob', password: 'Permission denied' })
@@ -92,7 +97,7 @@ describe.skipIf(!isRoot)(addSkipReason('a secret is not', cannotMountWith()), ()
     expect(message).toBe(`mount.cifs failed with exit status 1: ${HIDDEN}`)
   })
 
-  it('in the message of a helper that is ended, or killed in the middle of a word', async () => {
+  it('a secret is not in the error message of a helper that is killed in the middle of a word', async () => {
     const stage = new RemoteStage(cifsKind)
     stage.programs.add('mount.cifs', `${LOUD}; printf '%s' ${quoted(PASSWORD.slice(0, -2))}; kill -9 $$`)
     const secrets = secretsOf(SECRETS)
@@ -102,7 +107,7 @@ describe.skipIf(!isRoot)(addSkipReason('a secret is not', cannotMountWith()), ()
     expect(message).not.toContain(PASSWORD.slice(0, -2))
   })
 
-  it('in the arguments or environment of any process, or in a file, while the helper runs', async () => {
+  it('a secret is not in the arguments or environment of any process, or in a file, while the helper runs', async () => {
     const stage = new RemoteStage(cifsKind)
     stage.programs.add('mount.cifs', `cat /proc/self/fd/3 > /dev/null; ${WAITING}; exit 1`)
     const work = readFailureMessage(stage.open({ source: '//server/share' }, { secrets: secretsOf(SECRETS) }))
@@ -120,7 +125,7 @@ describe.skipIf(!isRoot)(addSkipReason('a secret is not', cannotMountWith()), ()
     expect(written.stdout).toBe('')
   })
 
-  it('in the reply, the log or the records of a call, or in other processes', async () => {
+  it('a secret is not in the reply, the log or the records of a call, or in other processes', async () => {
     const node = new BinaryNode()
     const config = {
       stateDir: node.state,

@@ -21,7 +21,7 @@ function leftovers(name: string) {
 }
 
 describe.skipIf(cannot !== '')(`the leftovers of a test run with a kubelet${cannot && ` (skipped: ${cannot})`}`, () => {
-  it('are removed, those of an earlier run first', async () => {
+  it('are removed, and leftovers of an earlier run are removed first', async () => {
     const ours = leftovers('done')
     makeGroups(ours.cgroups)
     const clean = await careFor(ours)

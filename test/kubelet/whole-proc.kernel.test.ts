@@ -22,7 +22,7 @@ function mountInUserNamespace(prepare: string): string {
 }
 
 describe.skipIf(!isRoot)(title, () => {
-  it('permits a pod with a user namespace to mount proc, although files are mounted over /proc/sys', () => {
+  it('a node of the cluster tests permits a pod with a user namespace to mount proc, although files are mounted over /proc/sys', () => {
     expect(mountInUserNamespace(':')).toMatch(/permission denied/i)
     const program = `import('${OWN_PLACE}').then(({ mountWholeProc }) => mountWholeProc('DIRECTORY'))`
     expect(mountInUserNamespace(`'${process.execPath}' -e "${program}"`)).toBe('')

@@ -89,16 +89,19 @@ const PROMISES: readonly (readonly [part: string, ...tests: readonly (readonly [
   ],
   [
     'Show a secret in a command line,',
-    ['helper/secrets-nowhere', 'in the arguments or environment of any process, or in a file, while the helper runs'],
+    [
+      'helper/secrets-nowhere',
+      'a secret is not in the arguments or environment of any process, or in a file, while the helper runs',
+    ],
   ],
   [
     'a log, a message,',
-    ['helper/secrets-nowhere', 'in the message of a helper that fails and repeats its input'],
+    ['helper/secrets-nowhere', 'a secret is not in the error message of a helper that fails and prints its input'],
     ['attacks/csi', 'writes a secret to no argument, environment, log, event or record'],
   ],
   [
     'or a file that outlives the call.',
-    ['helper/secrets-nowhere', 'in the reply, the log or the records of a call, or in other processes'],
+    ['helper/secrets-nowhere', 'a secret is not in the reply, the log or the records of a call, or in other processes'],
     ['security/node-user', 'finds no secret in a stolen state directory and log'],
   ],
 ]

@@ -29,7 +29,7 @@ const programs: Case = {
 }
 
 const server: Case = {
-  name: 'mounts stay over a restart of the CSI container, and a pod deleted meanwhile is cleaned up after it',
+  name: 'mounts stay over a restart of the CSI container, and a pod deleted meanwhile is cleaned up after the restart',
   async run(cluster) {
     const source = makeFiles(`${cluster.volumes}/server-away`, { file: 0o644 })
     await cluster.apply(pod('server-away', podSpec([inline('csi', 'v', { source })])))

@@ -34,7 +34,7 @@ const killed: Case = {
 }
 
 const orphaned: Case = {
-  name: 'kubelet alone is killed during a walk: the walk continues, and its next call finds one group',
+  name: "kubelet alone is killed during a walk: the walk continues, and kubelet's next call finds one group on all files",
   when: 'alone',
   async run(scene) {
     const ours = await killedIn(scene, 'modekeep', false)

@@ -8,7 +8,7 @@ import type { Case } from './case.ts'
 import { control, makeFiles } from './tree.ts'
 
 const refused: Case<StandaloneNode> = {
-  name: "a refused source is named in the pod's event, and the pod starts by itself once it is right",
+  name: "a refused source is named in the pod's event, and the pod starts by itself once the source is corrected",
   when: 'together',
   small: true,
   async run({ node }) {

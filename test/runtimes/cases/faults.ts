@@ -160,7 +160,7 @@ export const FAULTS: readonly Case[] = [
     },
   },
   {
-    name: 'the runtime restarts under running pods: they keep their group, and new ones get it',
+    name: 'the runtime restarts under running pods: the pods keep their group, and new pods get their group',
     async run(node) {
       const volume = diskVolume(node, 'restart', 'ext4')
       const pod = await asking(node, 'restart', volume, '2000').run()

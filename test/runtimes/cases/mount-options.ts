@@ -83,7 +83,7 @@ export const MOUNT_OPTIONS_WITHOUT: readonly Case[] = [
 /** Containers have the restrictions of the volume's mount, with every runc. */
 export const MOUNT_OPTIONS: readonly Case[] = [
   {
-    name: "mount options: a container has those of modekeep's own volume, also with readOnly and for a subPath",
+    name: "mount options: a container has the options of modekeep's own volume, also with readOnly and for a subPath",
     async run(node) {
       const options = { ownership: 'none', mountOptions: 'noexec' }
       const volume = new OwnVolume(makeSource(node, 'options-own'), 2000, options)
@@ -99,7 +99,7 @@ export const MOUNT_OPTIONS: readonly Case[] = [
     },
   },
   {
-    name: "mount options: a clone of another driver's volume has those of its mount",
+    name: "mount options: a clone of another driver's volume has the options of that driver's mount",
     async run(node) {
       const path = makeSource(node, 'options-clone')
       fs.chmodSync(path, 0o2770)
@@ -116,7 +116,7 @@ export const MOUNT_OPTIONS: readonly Case[] = [
     },
   },
   {
-    name: 'mount options: a pod with its own user namespace has them without the plugin',
+    name: "mount options: a pod with its own user namespace has the volume's options even without the plugin",
     needs: '2.0',
     async run(node) {
       const options = { ownership: 'none', mountOptions: 'noexec' }

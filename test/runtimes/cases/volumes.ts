@@ -139,7 +139,7 @@ export const VOLUMES: readonly Case[] = [
     },
   },
   {
-    name: 'a subPath of a directory or file of the volume is cloned, and one of a hostPath with its name is not',
+    name: 'a subPath of a directory or file of the volume is cloned, and a subPath of a hostPath with the same name is not',
     async run(node) {
       const volume = diskVolume(node, 'subpath', 'ext4')
       const pod = node.pod({

@@ -37,18 +37,18 @@ describe('code of src and driver', () => {
     "if (why !== 'asked for') lines.push(why)",
     'return /EPERM|EACCES/.test(detail)',
     "formatError(error).includes('no such file')",
-  ])('that takes a sentence apart is found by the search: %s', (line) => {
+  ])('that parses the text of a message is found by the search: %s', (line) => {
     expect(readsText(line)).toBe(true)
   })
 
   it.each(["if (reason !== '') lines.push(reason)", "return why === 'busy'", "expect(name.startsWith('a'))"])(
-    'that reads no sentence is not found by the search: %s',
+    'that does not parse the text of a message is not found by the search: %s',
     (line) => {
       expect(readsText(line)).toBe(false)
     },
   )
 
-  it('takes no sentence apart', () => {
+  it('does not parse the text of a message', () => {
     const found = [...sourcesIn('src', true), ...sourcesIn('driver', true)].flatMap(({ path, text }) =>
       text.split('\n').flatMap((line, at) => (readsText(line) ? [{ place: `${path}:${at + 1}`, path, line }] : [])),
     )

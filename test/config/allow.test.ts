@@ -87,7 +87,7 @@ describe('a rule', () => {
     ['mountOptions: one value', { mountOptions: ['sec=krb5'] }, { mountOptions: ['sec=krb5'] }, true],
     ['mountOptions: not by its name', { mountOptions: ['sec'] }, { mountOptions: ['sec=krb5'] }, false],
     ['mountOptions: another value', { mountOptions: ['sec=krb5'] }, { mountOptions: ['sec=krb5p'] }, false],
-  ])('a rule decides: %s', (_what, rule, asked, expected) => {
+  ])('an allow rule accepts or refuses a request: %s', (_what, rule, asked, expected) => {
     expect(isAllowed(rule, asked)).toBe(expected)
   })
 
@@ -136,7 +136,7 @@ describe('a rule', () => {
   })
 
   it.each(['..', '.', '', 'a/b', 'A', 'a.b', '-a', 'a-', '*', '{namespace}', 'a\0', 'a\n', 'ä', 'a'.repeat(64)])(
-    'a rule does not fill a path with the namespace %j',
+    "{namespace} in a rule's path never stands for the invalid namespace %j",
     (namespace) => {
       for (const source of [`/v/${namespace}/a`, '/v/a', '/a', '/v//a', '/v/{namespace}/a']) {
         expect(isAllowed({ sources: ['/v/{namespace}/*'] }, { namespace, source })).toBe(false)
@@ -146,7 +146,7 @@ describe('a rule', () => {
 })
 
 describe('the list of rules', () => {
-  it('the first matching rule decides, also by its readOnly', () => {
+  it('the first matching allow rule decides, also on read-only access', () => {
     const [one, other]: AllowRule[] = [{ sources: ['/srv/*'], readOnly: true }, {}]
     expect(decide([one ?? {}, other ?? {}], { readOnly: true })).toEqual({ rule: one })
     expect(decide([one ?? {}, other ?? {}], { source: '/etc' })).toEqual({ rule: other })
@@ -163,7 +163,7 @@ describe('the list of rules', () => {
     expect([at('/shop/a'), at('/shop'), at('/other/a'), at('')]).toEqual([true, false, false, false])
   })
 
-  it('a refusal names what each rule does not match', () => {
+  it('a refused request lists, for each allow rule, the keys that do not match', () => {
     const rules = [{ sources: ['/srv/*'], ownership: ['none'] }, { namespaces: ['x'] }]
     expect(rendered(decide(rules, { source: '/etc', ownership: 'walk', readOnly: true }))).toEqual({
       refusal:
@@ -177,7 +177,7 @@ describe('the list of rules', () => {
     })
   })
 
-  it('a refusal shortens many and long rules', () => {
+  it('the message of a refused request quotes five allow rules at most, and shortens long ones', () => {
     const rules = Array.from({ length: 100 }, () => ({ sources: Array(100).fill('/srv/volumes/*') }))
     const verdict = decide(rules, { source: `/${'x'.repeat(4000)}`, mountOptions: ['suid'] })
     expect('refusal' in verdict && renderFault(verdict.refusal)).toMatch(/and 95 more rules do not either/)
@@ -196,7 +196,7 @@ describe('the list of rules', () => {
     ['a walk without a group', { ownership: 'walk' }, {}, true],
     ['a read-only volume', { ownership: 'walk', fsGroup: { ...FS_GROUP, groupId: 7 }, readOnly: true }, {}, true],
     ['no ownership', { fsGroup: { ...FS_GROUP, groupId: 7 } }, {}, true],
-  ])('rules for a volume on a server allow %s: %j %j', (_what, asked, rule, expected) => {
+  ])('allow rules for a volume on a server decide on %s: %j %j', (_what, asked, rule, expected) => {
     const verdict = decide([{ ...rule, fsTypes: ['nfs'] }], { ...asked, fsType: 'nfs' }, { ...KIND, walksServer: true })
     if (expected) expect(verdict).toHaveProperty('rule')
     else

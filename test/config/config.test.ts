@@ -16,7 +16,7 @@ function parse(config: unknown) {
 }
 
 describe("the node's configuration", () => {
-  it('an empty configuration has every default, and the defaults deny', () => {
+  it('an empty configuration file has the default of every key, and the defaults deny other sources', () => {
     expect(parse({})).toEqual({ config: DEFAULT_CONFIG, faults: [] })
     expect(DEFAULT_CONFIG).toEqual({
       stateDir: '/var/lib/modekeep',
@@ -69,11 +69,11 @@ describe("the node's configuration", () => {
     ['stateQuota', 2 ** 20],
     ['stateQuota', 2 ** 40],
     ['capabilities', { selinuxRelabel: true, supportsMetrics: false }],
-  ])('the configuration accepts %s: %j', (key, value) => {
+  ])("the node's configuration accepts key %s with value %j", (key, value) => {
     expect(parse({ [key]: value })).toEqual({ config: { ...DEFAULT_CONFIG, [key]: value }, faults: [] })
   })
 
-  it('one capability can be set, and the other keeps its default', () => {
+  it('a configuration that sets one capability keeps the default of the other capability', () => {
     const { config, faults } = parse({ capabilities: { selinuxRelabel: true } })
     expect(faults).toEqual([])
     expect(config.capabilities).toEqual({ selinuxRelabel: true, supportsMetrics: true })
@@ -211,16 +211,19 @@ describe("the node's configuration", () => {
     expect(parse({ allow: JSON.parse(rules) }).faults).toEqual([])
   })
 
-  it.each(['2000-', '-1', '3-2', '01', '4294967295', '1-2-3', ' 1', '1e3'])('%j is refused as a group', (text) => {
-    const fault = `${JSON.stringify(text)}: write a group like "2000" or a range like "2000-2999"`
-    for (const key of ['fsGroups', 'idmapFrom']) {
-      expect(rendered(parse({ allow: [{ [key]: [text] }] }).faults)).toEqual([
-        `node configuration ${FILE}: key "allow.0.${key}.0" is ${fault}`,
-      ])
-    }
-  })
+  it.each(['2000-', '-1', '3-2', '01', '4294967295', '1-2-3', ' 1', '1e3'])(
+    'the configuration refuses %j as a group',
+    (text) => {
+      const fault = `${JSON.stringify(text)}: write a group like "2000" or a range like "2000-2999"`
+      for (const key of ['fsGroups', 'idmapFrom']) {
+        expect(rendered(parse({ allow: [{ [key]: [text] }] }).faults)).toEqual([
+          `node configuration ${FILE}: key "allow.0.${key}.0" is ${fault}`,
+        ])
+      }
+    },
+  )
 
-  it('only invalid keys lose their value', () => {
+  it('an invalid key of the configuration gets its default, and valid keys keep their values', () => {
     const { config, faults } = parse({ stateDir: '/srv/state', logLevel: 'loud', typo: 1, allow: [] })
     expect(config).toEqual({ ...DEFAULT_CONFIG, stateDir: '/srv/state', allow: [] })
     expect(rendered(faults)).toEqual([
@@ -234,7 +237,7 @@ describe("the node's configuration", () => {
     ['null', 'null'],
     ['a string', '"x"'],
     ['a number', '5'],
-  ])('a configuration that is %s is refused, as it is no object', (_what, text) => {
+  ])('a configuration file whose JSON is %s instead of an object is refused', (_what, text) => {
     expect(rendered(parseConfig(text, FILE))).toEqual({
       config: DEFAULT_CONFIG,
       faults: [`node configuration ${FILE} is not a JSON object`],

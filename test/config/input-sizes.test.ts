@@ -56,7 +56,7 @@ const TOO_LONG_PATH = 'a path has at most 4095 bytes'
 const TOO_LONG_NAME = 'a name has at most 255 bytes'
 const TOO_LONG = 'at most 4095 are accepted'
 
-describe('a call is refused for the size of its input', () => {
+describe('a call whose input is too large is refused', () => {
   it.each<[string, string, () => void]>([
     ['source', TOO_LONG_PATH, () => read({ source: longPath })],
     ['a name in source', TOO_LONG_NAME, () => read({ source: longName })],
@@ -106,7 +106,7 @@ describe('a call is refused for the size of its input', () => {
   })
 })
 
-describe('the work on options grows no faster than their size', () => {
+describe('the time to parse options grows at most in proportion to their size', () => {
   it.each<[string, (count: number) => Record<string, string>]>([
     ['source', (count) => ({ source: '/a'.repeat(count / 4) })],
     ['subPath', (count) => ({ subPath: 'a/'.repeat(count / 4).slice(0, -1) })],

@@ -6,7 +6,7 @@ const KEYS =
   'source, subPath, mountOptions, ownership, idmapFrom, groupAccess, fsGroupChangePolicy, restoreOnUnmount, setGid, submounts'
 
 describe('the options', () => {
-  it('an author can write ten options', () => {
+  it('the author of a pod can write ten options', () => {
     expect(AUTHOR_OPTION_KEYS.join(', ')).toBe(KEYS)
   })
 
@@ -46,13 +46,16 @@ describe('the options', () => {
     ])
   })
 
-  it.each([['__proto__'], ['constructor'], ['toString'], ['']])('%j is unknown like any other key', (key) => {
-    expect(rendered(checkVolumeOptions([[key, 'x']]))).toMatchObject({
-      options: {},
-      faults: [`unknown ${JSON.stringify([key])}: the options are ${KEYS}`],
-    })
-    expect({}).not.toHaveProperty('x')
-  })
+  it.each([['__proto__'], ['constructor'], ['toString'], ['']])(
+    '%j as an option is refused like any other unknown key',
+    (key) => {
+      expect(rendered(checkVolumeOptions([[key, 'x']]))).toMatchObject({
+        options: {},
+        faults: [`unknown ${JSON.stringify([key])}: the options are ${KEYS}`],
+      })
+      expect({}).not.toHaveProperty('x')
+    },
+  )
 
   it('unknown keys of kubelet are ignored if they are strings', () => {
     expect(
@@ -92,7 +95,7 @@ describe('the options', () => {
       'option "kubernetes.io/mounterArgs.FsGroup" is 2000: write it as a JSON string',
     ],
     ['kubernetes.io/pod.name', {}, 'option "kubernetes.io/pod.name" is {}: write it as a JSON string'],
-  ])('the fault of %s: %j names key, value and remedy', (key, value, fault) => {
+  ])('the message about option %s with value %j names key, value and remedy', (key, value, fault) => {
     expect(rendered(checkVolumeOptions([[key, value]]))).toMatchObject({ options: {}, faults: [fault] })
   })
 })

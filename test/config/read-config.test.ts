@@ -13,7 +13,7 @@ beforeEach(() => {
 })
 afterEach(() => fs.rmSync(top, { recursive: true }))
 
-it('a missing configuration is no fault, unless it was named explicitly', async () => {
+it('a missing configuration file is a fault only if the caller named the file explicitly', async () => {
   expect((await readConfigFile(file, false)).faults).toEqual([])
   const named = await readConfigFile(file, true)
   expect(rendered(named.faults)).toEqual([`node configuration ${file} cannot be read (ENOENT)`])
@@ -21,14 +21,14 @@ it('a missing configuration is no fault, unless it was named explicitly', async 
   expect(named.isUnreadable).toBe(true)
 })
 
-it('an unreadable configuration is always a fault', async () => {
+it('an unreadable configuration file is always a fault', async () => {
   fs.mkdirSync(file)
   expect(rendered((await readConfigFile(file, false)).faults)).toEqual([
     `node configuration ${file} is no regular file: write one there`,
   ])
 })
 
-it('the state directory is a resolved path, even if it does not exist yet', async () => {
+it('the state directory in a loaded configuration is a resolved path, even if the directory does not exist yet', async () => {
   fs.mkdirSync(`${top}/real`)
   fs.symlinkSync(`${top}/real`, `${top}/link`)
   fs.writeFileSync(file, JSON.stringify({ stateDir: `${top}/link/deeper/state` }))

@@ -40,7 +40,7 @@ const FRESH = {
 }
 
 describe('a request', () => {
-  it('a request is complete with a source only', () => {
+  it('a request with only the option source gets defaults for all other options', () => {
     expect(read({ source: '/srv/volumes/data' })).toEqual(FRESH)
   })
 
@@ -150,7 +150,7 @@ describe('a refused request', () => {
     ['restoreOnUnmount', 'true', 'walk', 'idmap'],
     ['idmapFrom', '0', 'idmap', 'walk'],
     ['setGid', 'root', 'idmap', 'walk'],
-  ])('%s: %s without ownership %s is contradictory', (key, value, needed, other) => {
+  ])('option %s with value %s is refused without ownership %s', (key, value, needed, other) => {
     const fault = (ownership: string) =>
       `option "${key}" is "${value}" but ownership is "${ownership}": set ownership to "${needed}" or "auto", or leave ${key} out`
     const source = '/srv/volumes/data'
@@ -169,7 +169,7 @@ describe('a refused request', () => {
     },
   )
 
-  it('an option that is off contradicts nothing', () => {
+  it('an option with the value "false" contradicts no other option', () => {
     expect(read({ source: '/srv/volumes/data', restoreOnUnmount: 'false' }).restoreOnUnmount).toBe(false)
   })
 
@@ -183,18 +183,18 @@ describe('a refused request', () => {
       'option "submounts" is "hide" but fsType is "ext4": leave submounts out, it is for directories of the node (bind)',
     ],
     [{ submounts: 'show' }, 'option "submounts" is "show": use one of refuse, hide, include'],
-  ])('submounts are refused if they have no effect: %j', (options, fault) => {
+  ])('option submounts is refused if it has no effect: %j', (options, fault) => {
     expect(faultsOf({ source: '/srv/volumes/data', ...options })).toEqual([fault])
   })
 
-  it('submounts are undefined by default, and every value is accepted for a directory of the node', () => {
+  it('option submounts is undefined by default, and a directory of the node accepts each of its values', () => {
     expect(read({ source: '/srv/volumes/data' }).submounts).toBeUndefined()
     for (const submounts of ['refuse', 'hide', 'include']) {
       expect(read({ source: '/srv/volumes/data', submounts }).submounts).toBe(submounts)
     }
   })
 
-  it('readOnly contradicts rw', () => {
+  it('a request with both readOnly and mount option rw is refused', () => {
     expect(
       faultsOf({ source: '/srv/volumes/data', 'kubernetes.io/readwrite': 'ro', mountOptions: 'noatime,rw' }),
     ).toEqual(['option "mountOptions" has rw but the volume is readOnly: leave one of them out'])
@@ -207,7 +207,7 @@ describe('a refused request', () => {
   })
 
   it.each(['8c03f2a2-6d7e-4b5a-9f58-0c6a3c1f7b11', 'd41d8cd98f00b204e9800998ecf8427e'])(
-    'a request in the directory of pod %s must be of that pod',
+    'a request for a mount directory of pod %s is refused if its options name another pod',
     (uid) => {
       const directory = `/var/lib/kubelet/pods/${uid}/volumes/modekeep~fs/v`
       const readAs = (more: object) =>
@@ -224,15 +224,15 @@ describe('a refused request', () => {
     },
   )
 
-  it('a missing source is named', () => {
+  it('a request without a source is refused, and the message names the option', () => {
     expect(faultsOf({})).toEqual(['option "source" is missing: name the directory of the node to mount'])
   })
 
-  it('a request is not checked against defaults of unreadable options', () => {
+  it('an option with an unreadable value is reported once, and its default causes no further fault', () => {
     expect(faultsOf({ source: 5 })).toEqual(['option "source" is 5: write it as a JSON string'])
   })
 
-  it('unknown keys, invalid values and faults of the kind are refused in one message', () => {
+  it('one refusal names unknown keys, invalid values and faults of the kind of volume', () => {
     expect(
       faultsOf({
         source: 'rel',
@@ -251,14 +251,14 @@ describe('a refused request', () => {
     ])
   })
 
-  it('a missing key is not reported if the unknown key may be meant for it', () => {
+  it('a missing option is not reported if an unknown key may be a misspelling of that option', () => {
     expect(faultsOf({ sorce: '/srv/volumes/data', mountOptions: 'nonsense' })).toEqual([
       expect.stringMatching(/^unknown \["sorce"\]/),
       expect.stringMatching(/nonsense/),
     ])
   })
 
-  it('a refusal never shows a secret, with any other fault', () => {
+  it('the refusal of a request never shows a secret, whichever other fault the request has', () => {
     const secret = 'aHVudGVyMg'
     const twice = `"kubernetes.io/secret/a":"${secret}","kubernetes.io/secret/a":"${secret}"`
     const others = `"x":"${secret}","ownership":"x"`

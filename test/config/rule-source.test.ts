@@ -45,7 +45,7 @@ it.each([
   ['/v/*', '/v/{namespace}/*', false],
   ['/ab', '/a/*', false],
   ['nfs:/a', '/*', false],
-])('%s is within %s: %s', (entry, wide, expected) => {
+])('the sources of rule entry %s are all within entry %s: %s', (entry, wide, expected) => {
   expect(isSourceEntryWithin(entry, wide)).toBe(expected)
 })
 
@@ -56,7 +56,7 @@ it.each([
   ['/v/one/*', '/v/two/*', false],
   ['/*', '/v/two/*', true],
   ['nfs:/*', '/*', false],
-])('%s and %s overlap: %s', (one, other, expected) => {
+])('rule entries %s and %s overlap: %s', (one, other, expected) => {
   expect([areSourceEntriesOverlapping(one, other), areSourceEntriesOverlapping(other, one)]).toEqual([
     expected,
     expected,
@@ -70,6 +70,6 @@ it.each([
   ['/*', '/'],
   ['/a/b', '/a/b'],
   ['nfs:/a/*', undefined],
-])('the directory of entry %s is %s', (entry, directory) => {
+])('the node directory of rule entry %s is %s', (entry, directory) => {
   expect(parseSourceEntryDirectory(entry)).toBe(directory)
 })

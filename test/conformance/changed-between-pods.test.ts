@@ -59,7 +59,7 @@ onEveryStage('a volume whose root others changed between two pods', (open) => {
     expect(now()).toEqual(before)
   })
 
-  it('is applied to another group, and the restore returns the first state', async () => {
+  it('gets another group by a walk, and the restore returns the first state', async () => {
     stage.fs.chmodSync(source, 0o770)
     await useOnce('a')
     give(0, 0)

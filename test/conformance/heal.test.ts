@@ -66,7 +66,7 @@ onEveryStage('heal', (open) => {
     await heals('healthy, none')
   })
 
-  it('does not change a mount of another source on top', async () => {
+  it('does not change a mount of another source that covers the recorded mount', async () => {
     await stage.mount('a', { source: `${volumes}/one` })
     mountOver('a', 'two')
     await heals('unknown, none')
@@ -119,7 +119,7 @@ onEveryStage('heal', (open) => {
     expect(records()).toEqual([])
   })
 
-  it('keeps the record of a mount that it could not make', async () => {
+  it('keeps the record of a mount whose repair failed', async () => {
     await stage.mount('a', { source: `${volumes}/one` })
     unmountByHand('a')
     const { mounts } = stage.host
@@ -248,7 +248,7 @@ onKernelStages('heal, for deleted sources', (open) => {
     expect(await outcomes()).toEqual(['healthy, none'])
   })
 
-  it('reports the missing source if it cannot repair, and leaves the mount in place', async () => {
+  it('reports a missing source, and does not change the mount', async () => {
     await stage.mount('a', { source: `${volumes}/one` })
     stage.fs.renameSync(`${volumes}/one`, `${volumes}/old`)
     const [found] = await stage.heal()

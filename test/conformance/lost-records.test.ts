@@ -42,7 +42,7 @@ onEveryStage('a mount of a running pod whose record is lost', (open) => {
     expect(stage.layers('second')).toHaveLength(1)
   })
 
-  it('is reported by heal, and recorded again by its next call', async () => {
+  it('is reported by heal, and the next mount call records the mount again', async () => {
     const directory = stage.podDirectory('first')
     expect(await stage.heal()).toEqual([
       {

@@ -107,7 +107,7 @@ onEveryStage('the mount transaction', (open) => {
       (top: string) => `${top}/volumes2`,
       /does not have its source; its administrator can add a rule/,
     ],
-  ])('refuses %s, and leaves no mount and no record', async (_, source, message) => {
+  ])('refuses %s as a source, and leaves no mount and no record', async (_, source, message) => {
     stage.fs.symlinkSync('/', `${stage.top}/volumes/link`)
     await expect(stage.mount('a', { source: source(stage.top) })).rejects.toThrow(message)
     expect(stage.layers('a')).toEqual([])

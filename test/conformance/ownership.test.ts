@@ -27,7 +27,7 @@ onEveryStage('ownership by walk', (open) => {
     expect(new Set(Object.values(groups(now())))).toEqual(new Set([2000]))
   })
 
-  it('does not touch an inode that is already right', async () => {
+  it('does not change an inode that has the requested group and mode', async () => {
     makeTree(stage.fs, source, ['file right 0640 2000', 'file wrong 0640 5'])
     const before = now()
     await stage.mount('a', asked(2000))
@@ -67,7 +67,7 @@ onEveryStage('ownership by walk', (open) => {
     expect(left()['linked outside the volume']).toEqual({ count: 1, examples: ['shared'] })
   })
 
-  it('skips a volume whose root has the group, and walks all of it with Always', async () => {
+  it('skips a volume whose root has the group, and walks the complete volume with fsGroupChangePolicy Always', async () => {
     makeTree(stage.fs, source, ['file a 0644'])
     await stage.mount('a', asked(2000))
     await stage.unmount('a')
@@ -118,7 +118,7 @@ onEveryStage('ownership by walk', (open) => {
     expect(remembered()).toEqual([])
   })
 
-  it('grants after a keep except to files that a user made stricter, and a keep after it removes nothing', async () => {
+  it('with groupAccess "grant" after "keep" adds the bits except to files that a user made stricter, and "keep" after "grant" removes none', async () => {
     makeTree(stage.fs, source, ['file open 0640 5', 'file tight 0640 5', 'dir d 0750', 'file d/program 0711'])
     const before = now()
     await stage.mount('a', asked(2000))
@@ -177,7 +177,7 @@ onEveryStage('ownership by walk', (open) => {
     expect(left()['changed since by its user']).toEqual({ count: 1, examples: ['changed'] })
   })
 
-  it('walks deeper than its limit of handles, and a directory larger than one read', async () => {
+  it('walks a tree deeper than the limit of open handles, and a directory larger than one read', async () => {
     const deep = Array.from({ length: 80 }, (_, n) => `d${n}`).join('/')
     makeTree(stage.fs, source, [
       `file ${deep}/end 0644`,

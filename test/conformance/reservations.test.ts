@@ -51,7 +51,7 @@ onEveryStage('a running call for a volume', (open) => {
   const aWhile = () => new Promise((resolve) => setTimeout(resolve, 300))
 
   it.each(['data', 'data/sub/deep'])(
-    'has a mount with another group refused with its name: %s, around it or in it',
+    'refuses a mount of %s, around or in its volume, with another group, and the message names the call',
     async (path) => {
       workOnSub({})
       const before = groupsNow()
@@ -75,7 +75,7 @@ onEveryStage('a running call for a volume', (open) => {
     ['a mount with the same group', { group: 2000 }],
     ['an apply by hand', { pod: undefined, directory: undefined }],
     ['a restore', { group: undefined, pod: undefined, directory: undefined }],
-  ])('for %s: a mount around it waits for its end, and then walks', async (_, more) => {
+  ])("for %s delays a mount of a volume around its own, which walks after the running call's end", async (_, more) => {
     workOnSub(more)
     const before = groupsNow()
     let done = false
@@ -100,7 +100,7 @@ onEveryStage('a running call for a volume', (open) => {
     await mounted
   })
 
-  it('keeps the records for a pending restore around it until its own mount is unmounted', async () => {
+  it('keeps the records for the pending restore of a volume around its own until its own mount is unmounted', async () => {
     await stage.mount('a', asked('data', 2000))
     const walked = groupsNow()
     workOnSub({ group: 2000 })
@@ -114,7 +114,7 @@ onEveryStage('a running call for a volume', (open) => {
     expect(groupsNow()).toEqual({ '.': 0, a: 5, sub: 0, 'sub/b': 6, 'sub/deep': 0, 'sub/deep/c': 7 })
   })
 
-  it('for a mount has manual commands refused with its name', async () => {
+  it('for a mount causes the refusal of manual commands, which names the pod', async () => {
     const fsGroup = { groupId: 2000, access: 'keep', changePolicy: 'Always' } as const
     await runVerb(session(), { verb: 'apply', directory: source, fsGroup })
     workOnSub({})
@@ -166,7 +166,7 @@ onEveryStage('a running call for a volume', (open) => {
     expect(stage.fs.existsSync(place)).toBe(false)
   })
 
-  it('reserves the old volume as well during a replacement, and only that if the new one is refused', async () => {
+  it('reserves the old and the new volume during a replacement, and only the old one if the new one is refused', async () => {
     await stage.mount('a', asked('data', 2000))
     await stage.mount('b', asked('other', 3000))
     await expect(stage.mount('a', asked('other', 2000))).rejects.toThrow(/belongs to group 3000/)

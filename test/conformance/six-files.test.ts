@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import { onEveryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree, modes, SIX_FILES } from '../helpers/tree.ts'
 
-onEveryStage('the six files', (open) => {
+onEveryStage('the six files of the example volume', (open) => {
   let stage: Stage
   let source: string
   beforeEach(() => {

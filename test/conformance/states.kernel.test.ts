@@ -349,7 +349,7 @@ describe.skipIf(!isRoot)(`the state of a mount${title}`, () => {
   })
   afterEach(() => node.close())
 
-  it('is produced on the kernel for every existing state', () => {
+  it('is tested on a real kernel for each defined state', () => {
     expect(Object.keys(SITUATIONS)).toEqual(MOUNT_STATES)
   })
 
@@ -383,7 +383,7 @@ describe.skipIf(!isRoot)(`the state of a mount${title}`, () => {
     expect(await node.call('stats')).toMatchObject({ failure: { code: 'NOT_FOUND' } })
   })
 
-  it('is selected by the alert and the panel of unhealthy mounts exactly if isUnwell returns true', () => {
+  it('is selected by the alert and the dashboard panel of unhealthy mounts exactly if isFaultyState returns true', () => {
     for (const name of ['alerts.yaml', 'dashboard.json']) {
       const file = resolve(import.meta.dirname, '../../driver/observability', name)
       const [, quiet = ''] = /modekeep_mounts\{.*?state!~\\?"([^"\\]*)/.exec(fs.readFileSync(file, 'utf8')) ?? []

@@ -100,7 +100,7 @@ onEveryStage('an unreadable record', (open) => {
     expect(paths.map(content)).toEqual([text, text])
   })
 
-  it('of another format makes the mount fail with a sentence', async () => {
+  it('of another format makes the mount fail with a message for the operator', async () => {
     put(mountRecord, FUTURE)
     await expect(stage.mount('a', asked)).rejects.toThrow(
       `the record ${mountRecord} cannot be used (its format is 3, this version reads 2): install the version of modekeep that made it`,
@@ -109,7 +109,7 @@ onEveryStage('an unreadable record', (open) => {
     expect(content(mountRecord)).toBe(FUTURE)
   })
 
-  it('that is damaged, of a volume: a mapping is refused, and "auto" walks', async () => {
+  it('of a volume that is damaged makes a mapping fail, and ownership "auto" walks', async () => {
     put(volumeRecord(), DAMAGED)
     const { restoreOnUnmount: _, ...same } = asked
     const others = { ...same, 'kubernetes.io/fsGroup': '3000' }

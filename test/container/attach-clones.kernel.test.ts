@@ -88,7 +88,7 @@ describe.skipIf(skipped !== '')(`a container's clones${skipped}`, () => {
     expect(fs.existsSync(record)).toBe(false)
   })
 
-  it('keep read-only, nosuid and the type of a file', async () => {
+  it('keep the mount options read-only and nosuid, and show a file as a file', async () => {
     const node = nodeWith('tmpfs')
     execFileSync('mount', ['-o', 'remount,bind,nosuid,noexec', node.source])
     const file = `${node.pod}/volume-subpaths/data/app/0`

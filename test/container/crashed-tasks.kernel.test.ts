@@ -65,11 +65,11 @@ const attach = (session: Session, node: TestNode) =>
 const nothing = async () => {}
 
 describe.skipIf(skipped !== '')(`a container's task that crashes at any system call${skipped}`, () => {
-  it('attach: its clones and records are removed, whether or not the runtime retries the container', async () => {
+  it('while attaching clones leaves clones and records that are removed, whether or not the runtime retries the container', async () => {
     expect(await diesAtEach(nothing, attach, nothing)).toBeGreaterThan(40)
   })
 
-  it('attach: the next attempt succeeds', async () => {
+  it('while attaching clones does not keep the next attempt from success', async () => {
     await diesAtEach(nothing, attach, async (node) => {
       const { mounts } = await attach(node.session, node)
       expect(mounts.map((one) => one.do === 'replace' && fs.statSync(one.source).gid)).toEqual([2000, 3000])
@@ -85,15 +85,18 @@ describe.skipIf(skipped !== '')(`a container's task that crashes at any system c
     expect(fs.readdirSync(`${node.top}/state/nri`)).toEqual([])
   })
 
-  it.each(['started', 'gone'] as const)('release as %s: the next release completes it', async (as) => {
-    const points = await diesAtEach(
-      (node) => attach(node.session, node),
-      (session) => releaseContainerClones(session, CONTAINER, as),
-      async (node) => {
-        await releaseContainerClones(node.session, CONTAINER, as)
-        expect(node.mounted()).toEqual([node.stagingMount])
-      },
-    )
-    expect(points).toBeGreaterThan(10)
-  })
+  it.each(['started', 'gone'] as const)(
+    'while releasing the clones of a %s container is completed by the next release',
+    async (as) => {
+      const points = await diesAtEach(
+        (node) => attach(node.session, node),
+        (session) => releaseContainerClones(session, CONTAINER, as),
+        async (node) => {
+          await releaseContainerClones(node.session, CONTAINER, as)
+          expect(node.mounted()).toEqual([node.stagingMount])
+        },
+      )
+      expect(points).toBeGreaterThan(10)
+    },
+  )
 })

@@ -99,7 +99,7 @@ describe.skipIf(skipped !== '')(`mount options of a container${skipped}`, () => 
     expect(mounts).toMatchObject([{ restrictions }, { restrictions }])
   })
 
-  it('a mount that cannot be read has no options and a warning, and the others have theirs', async () => {
+  it('a mount whose options cannot be read causes a warning, and the options of the other mounts are returned', async () => {
     const { session, request, own, warnings } = await nodeWithVolumes()
     const mounts = [
       { destination: '/gone', source: `${own}-2` },

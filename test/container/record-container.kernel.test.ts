@@ -22,7 +22,7 @@ const recordOf = ({ session }: TestNode) => containerRecords.read(session, CONTA
 
 describe.skipIf(skipped !== '')(`a container that was created without the clones made for it${skipped}`, () => {
   it.each(['created', 'started'] as const)(
-    'and is %s: its clones are removed, and no reference to the volume remains',
+    'and is %s loses the unused clones, and no reference to the volume remains',
     async (as) => {
       const node = nodeWith('tmpfs')
       await node.attach(node.order([node.clone()]))
@@ -46,7 +46,7 @@ describe.skipIf(skipped !== '')(`a container that was created without the clones
     expect(recordOf(node)).toMatchObject({ volumes: [{ why: AWAY }] })
   })
 
-  it('is not assumed for one that has its clone, which stays until the start', async () => {
+  it('is recognized by its mounts: a container that has its clone keeps the clone until the start', async () => {
     const node = nodeWith('tmpfs')
     await node.attach(node.order([node.clone()]))
     const clones = node.mounted()
@@ -60,7 +60,7 @@ describe.skipIf(skipped !== '')(`a container that was created without the clones
     expect(node.mounted()).toEqual([])
   })
 
-  it("may be missing from the runtime's list while it is created, and is removed only if it has not started later", async () => {
+  it("may be missing from the runtime's list during its creation: the record is removed only if the container does not start", async () => {
     const node = nodeWith('tmpfs')
     await node.attach(node.order([node.clone()]))
     const clones = node.mounted()

@@ -164,7 +164,7 @@ describe.skipIf(why !== '')(`a hostPath that a rule of map allows${why}`, () => 
     expect(await node.attach(order)).toHaveLength(1)
   })
 
-  it('needs one read of the mount table for any number of sources', async () => {
+  it('is checked with one read of the mount table for any number of sources', async () => {
     const node = nodeWith('ext4')
     const { host } = node.session
     let reads = 0

@@ -43,7 +43,7 @@ const REFUSED =
 const KINDS = ['ext4', 'xfs', 'btrfs', 'tmpfs'].map((fsType) => [fsType, cannotMount(fsType)] as const)
 
 describe.each(KINDS)('a subPath on %s%s', (fsType, why) => {
-  it.skipIf(why !== '')('that is no part of the volume of its name is refused', async () => {
+  it.skipIf(why !== '')('is refused if the bound directory is no part of the volume that the path names', async () => {
     const node = nodeWith(fsType)
     const others = ['other', 'volume-2', 'volume\n'].map((name) => makeDirectory(`${node.top}/fs/${name}`, 500))
     const file = `${node.top}/fs/secret`
@@ -118,7 +118,7 @@ it.skipIf(skipped !== '')(
 
 describe.skipIf(skipped !== '')(`a subPath of a volume whose mount is restricted${skipped}`, () => {
   it.each(['ro', 'nosuid', 'nodev', 'noexec'])(
-    "has the volume's restriction (%s), and is refused by a mount without it",
+    'must have the mount option %s of the volume: a subPath mount without that option is refused',
     async (option) => {
       const node = nodeWith('tmpfs')
       makeDirectory(`${node.volume}/sub`, 500)

@@ -41,7 +41,7 @@ const collect = (node: TestNode, isDry: boolean) =>
 
 describe.skipIf(skipped !== '')(`the record of a container${skipped}`, () => {
   it.each(DAMAGES)(
-    '%s: gc keeps it if its container may exist, and no volume gets another group',
+    '%s: gc keeps the record if the container may exist, and no volume gets another group',
     async (_, harm, why) => {
       const { node, file } = await damaged(harm)
       makeRoot(node)
@@ -73,19 +73,24 @@ describe.skipIf(skipped !== '')(`the record of a container${skipped}`, () => {
     },
   )
 
-  it.each(DAMAGES)('%s: gc removes it if its container does not exist, and other calls succeed', async (_, harm) => {
-    const { node } = await damaged(harm)
-    if (!ofNode) node.session.host = { ...node.session.host, processesNow: () => () => false }
-    expect(listContainerGroupHolders(node.session)).toEqual([])
-    expect([...checkContainerRecords(node.session)]).toMatchObject([{ remedy: expect.stringContaining('modekeep gc') }])
-    const item = { kind: 'container', name: CONTAINER, action: 'removed' }
-    expect(await collect(node, true)).toMatchObject({ items: [item] })
-    expect(node.records()).toEqual([`${CONTAINER}.json`])
-    expect(await collect(node, false)).toMatchObject({ items: [item] })
-    expect([node.mounted(), node.records()]).toEqual([[], []])
-  })
+  it.each(DAMAGES)(
+    '%s: gc removes the record if the container does not exist, and other calls succeed',
+    async (_, harm) => {
+      const { node } = await damaged(harm)
+      if (!ofNode) node.session.host = { ...node.session.host, processesNow: () => () => false }
+      expect(listContainerGroupHolders(node.session)).toEqual([])
+      expect([...checkContainerRecords(node.session)]).toMatchObject([
+        { remedy: expect.stringContaining('modekeep gc') },
+      ])
+      const item = { kind: 'container', name: CONTAINER, action: 'removed' }
+      expect(await collect(node, true)).toMatchObject({ items: [item] })
+      expect(node.records()).toEqual([`${CONTAINER}.json`])
+      expect(await collect(node, false)).toMatchObject({ items: [item] })
+      expect([node.mounted(), node.records()]).toEqual([[], []])
+    },
+  )
 
-  it.each(DAMAGES)("%s: the runtime's container list decides", async (_, harm) => {
+  it.each(DAMAGES)("%s: the runtime's container list decides whether the record is removed", async (_, harm) => {
     const { node } = await damaged(harm)
     const clones = node.mounted()
     reconcileContainers(node.session, known([CONTAINER], []))
@@ -97,7 +102,7 @@ describe.skipIf(skipped !== '')(`the record of a container${skipped}`, () => {
     expect(node.records()).toEqual([])
   })
 
-  it.each(DAMAGES)('%s: it is removed with its container', async (_, harm) => {
+  it.each(DAMAGES)('%s: the record is removed when the container is removed', async (_, harm) => {
     const { node } = await damaged(harm)
     makeRoot(node)
     await releaseContainerClones(node.session, CONTAINER, 'started')

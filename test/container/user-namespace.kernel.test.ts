@@ -55,7 +55,7 @@ describe.skipIf(skipped !== '')(`a user namespace without the group, or an unkno
       }),
       'has a mapping that the kernel rejects: the ranges 0 to 65535 and 65535 to 131070 of its groups overlap: ',
     ],
-  ])("is refused with the name of kubelet's file if that has %s", async (text, what) => {
+  ])("is refused if kubelet's file of id mappings has %s, and the message names that file", async (text, what) => {
     const node = nodeWith('tmpfs')
     if (text !== undefined) fs.writeFileSync(`${node.pod}/userns`, text)
     await expect(node.attach(node.order([node.clone()], { hasUserNamespace: true }))).rejects.toThrow(

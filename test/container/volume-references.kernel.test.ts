@@ -79,7 +79,7 @@ describe.skipIf(!isRoot)('a container that sees a volume with another group', ()
     await stage.mount('other', asked(3000))
   })
 
-  it('delays a restore until it has ended', async () => {
+  it('delays the restore of the volume until the container has ended', async () => {
     await stage.mount('walked', asked(3000))
     await attach()
     await stage.unmount('walked')

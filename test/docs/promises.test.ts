@@ -102,7 +102,7 @@ const PROMISES: readonly (readonly [part: string, ...tests: readonly (readonly [
   [
     'or a file that outlives the call.',
     ['helper/secrets-nowhere', 'a secret is not in the reply, the log or the records of a call, or in other processes'],
-    ['security/node-user', 'finds no secret in a stolen state directory and log'],
+    ['security/node-user', 'finds no secret in copies of the state directory and the log'],
   ],
 ]
 

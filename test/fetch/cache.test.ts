@@ -17,8 +17,8 @@ beforeEach(() => {
 async function want(name: string, make: string): Promise<string> {
   const script = `
     import * as fs from 'node:fs'
-    import { cached } from ${JSON.stringify(CACHE)}
-    console.log(cached(${JSON.stringify(name)}, (path) => {
+    import { provideCached } from ${JSON.stringify(CACHE)}
+    console.log(provideCached(${JSON.stringify(name)}, (path) => {
       fs.appendFileSync(${JSON.stringify(`${home}/made`)}, 'x')
       ${make}
     }))`
@@ -31,7 +31,7 @@ async function want(name: string, make: string): Promise<string> {
 const PAUSE = 'Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 300)'
 const SLOWLY = `fs.writeFileSync(path, 'half'); ${PAUSE}; fs.appendFileSync(path, ' whole')`
 
-it('a file that several processes need is made once, and no process sees a partial one', async () => {
+it('a file that several processes request is created once, and no process sees a partial file', async () => {
   const paths = await Promise.all([1, 2, 3].map(() => want('directory/name', SLOWLY)))
   expect(new Set(paths)).toEqual(new Set([join(home, 'modekeep/directory/name')]))
   expect(fs.readFileSync(paths[0] ?? '', 'utf8')).toBe('half whole')
@@ -39,7 +39,7 @@ it('a file that several processes need is made once, and no process sees a parti
   expect(fs.readdirSync(join(home, 'modekeep'))).toEqual(['directory'])
 })
 
-it('a process that was killed or failed leaves nothing that blocks the next one', async () => {
+it('a download process that was killed or failed leaves no lock or file that blocks the next process', async () => {
   await expect(want('name', "fs.writeFileSync(path, 'half'); process.kill(process.pid, 'SIGKILL')")).rejects.toThrow()
   await expect(want('name', "throw new Error('no network')")).rejects.toThrow('no network')
   const path = await want('name', SLOWLY)

@@ -31,7 +31,7 @@ const ROOT = resolve(import.meta.dirname, '../..')
 const file = skipIfUnavailable(provideDebianFile)
 const sum = (path: string) => createHash('sha256').update(fs.readFileSync(path)).digest('hex')
 
-it('a Debian file has the pinned sum, and is downloaded again if the cached copy differs', () => {
+it('a cached Debian file whose SHA-256 differs from the pinned one is downloaded again', () => {
   const { COPYRIGHT } = GCC_LICENCE_FILES
   const path = file(COPYRIGHT)
   expect(sum(path)).toBe(COPYRIGHT.sum)
@@ -40,7 +40,7 @@ it('a Debian file has the pinned sum, and is downloaded again if the cached copy
   expect(sum(path)).toBe(COPYRIGHT.sum)
 })
 
-it('a file with another sum than the pinned one is refused and not cached', () => {
+it('a downloaded file whose SHA-256 differs from the pinned one is refused and not cached', () => {
   const wrong = { ...GCC_LICENCE_FILES.COPYRIGHT, path: 'usr/share/doc/gcc-10-base/TODO.Debian' }
   expect(() => file(wrong)).toThrow(`but scripts/fetch/pinned.ts has ${wrong.sum}`)
   expect(fs.existsSync(join(CACHE_DIRECTORY, 'gcc-10-base_10.2.1-6_amd64/TODO.Debian'))).toBe(false)

@@ -27,7 +27,7 @@ describe('walkers that outlive their calls', () => {
     expect(() => refuseManyAbandonedWalkers(stage.session(), undefined)).not.toThrow()
   })
 
-  it('keep the restore of a further volume pending, and its unmount succeeds', async () => {
+  it('keep the restore of a further volume pending once four exist, and the unmount of that volume succeeds', async () => {
     const stage = memoryStage()
     const source = `${stage.top}/volumes/data`
     stage.fs.mkdirSync(source, { recursive: true })

@@ -35,14 +35,14 @@ describe('a volume', () => {
     expect(await needs(stage, source)).toBe(false)
   })
 
-  it('needs a walk with Always, for any state of the root', async () => {
+  it('needs a walk with fsGroupChangePolicy Always, for any state of the root', async () => {
     const { stage, source } = arrange()
     await walk(stage, source)
     expect(await needs(stage, source)).toBe(false)
     expect(await needs(stage, source, { ...FS_GROUP, changePolicy: 'Always' })).toBe(true)
   })
 
-  it('needs a walk for "grant" after a walk with "keep", and none for "keep" after "grant"', async () => {
+  it('needs a walk for groupAccess "grant" after a walk with "keep", and none for "keep" after "grant"', async () => {
     const { stage, source } = arrange()
     await walk(stage, source)
     expect(await needs(stage, source, { ...FS_GROUP, access: 'grant' })).toBe(true)

@@ -77,7 +77,7 @@ describe('the group of a pod', () => {
   })
 })
 
-it('the group that a read-only volume does not get is reported with the remedy', () => {
+it('a group that is not applied because the volume is read-only is reported with the remedy', () => {
   const asked: MountRequest = { ...ASKED, ownership: 'walk', readOnly: true }
   expect(planGroup(asked, view().source, BIND).withheld).toMatch(/^the volume is read-only, .*"idmap"/)
   expect(planMount(asked, view(), () => BIND).steps[1]).toMatchObject({ do: 'make-tree', withheld: expect.any(String) })

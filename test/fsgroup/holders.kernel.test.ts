@@ -8,7 +8,7 @@ import { resolveVolumeIdentity } from '../../src/state/volume-identity.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 import { makeTree } from '../helpers/tree.ts'
 
-const title = `the holders of a volume, on the kernel${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
+const title = `the users of a volume on a real kernel${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
 
 describe.skipIf(!isRoot)(title, () => {
   let stage: Stage

@@ -92,13 +92,13 @@ describe('the users of a volume', () => {
       ['srv:/exp', 'srv:/export', false],
       ['srv:/exp/one', 'srv:/exp/two', false],
       ['srv:/exp', 'other:/exp/sub', false],
-    ])('include mounts of %s for %s: %s', async (held, asked, isHeld) => {
+    ])('include mounts of export %s for a volume at export %s: %s', async (held, asked, isHeld) => {
       const stage = await exported(held)
       expect(foundOn(stage, asked)).toBe(isHeld)
       expect(foundOn(stage, asked, 'nfs4')).toBe(isHeld)
     })
 
-    it('have another group refused', async () => {
+    it('keep a mount with another group from the volume', async () => {
       const stage = await exported('srv:/exp')
       const source = 'srv:/exp/sub'
       const target = { volume: textOf(source), source, restoreOnUnmount: false }

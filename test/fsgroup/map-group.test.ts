@@ -36,13 +36,13 @@ describe('a mapped tree', () => {
     expect(world.actions).toEqual(['clone-tree', 'map-ids 1500:2000 2000:1500'])
   })
 
-  it("may map another group than its root's", () => {
+  it('may map another group than the group of the root', () => {
     map(7, 2000)
     expect(host.inodes.stat(tree).gid).toBe(1500)
     expect(host.inodes.statEntry(tree, Buffer.from('7')).gid).toBe(2000)
   })
 
-  it('stores the group on disk for new files', () => {
+  it('stores new files with the group on disk', () => {
     map(1500, 2000)
     host.inodes.chown(host.inodes.openEntry(tree, Buffer.from('7')), 2000)
     expect(world.fs.statSync('/data/7').gid).toBe(1500)

@@ -81,7 +81,7 @@ onEveryStage('an inode that is moved or deleted during a walk', (open) => {
         stage.fs.mkdirSync(`${source}/${second}`)
       },
     ],
-  ])('a directory that %s does not count as walked: the next mount walks it', async (_what, act) => {
+  ])('a directory that %s does not count as walked: the next mount walks that directory', async (_what, act) => {
     during({ entering: act })
     await mount('a')
     expect(stage.noted).toMatchObject({ inodes: { left: { [DIRECTORY]: { count: 1 } } } })
@@ -93,7 +93,7 @@ onEveryStage('an inode that is moved or deleted during a walk', (open) => {
     expect(record().hasEnded).toBeUndefined()
   })
 
-  it('an existing mount is not replaced because of it', async () => {
+  it('a moved or deleted inode does not cause the replacement of an existing mount', async () => {
     during({ entering: moveBack })
     await mount('a')
     await mount('a')
@@ -102,7 +102,7 @@ onEveryStage('an inode that is moved or deleted during a walk', (open) => {
     expect(wrong()).toHaveLength(2)
   })
 
-  it('a file does not make the walk incomplete', async () => {
+  it('a file that is moved or deleted during a walk does not make the walk incomplete', async () => {
     during({ listed: () => stage.fs.unlinkSync(`${source}/temporary`) })
     await mount('a')
     expect(stage.noted).toMatchObject({ inodes: { left: { [FILE]: { count: 1 } } } })

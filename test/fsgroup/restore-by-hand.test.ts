@@ -17,7 +17,7 @@ function arrange(): { stage: Stage; source: string } {
 const FS_GROUP = { groupId: 2000, access: 'keep', changePolicy: 'OnRootMismatch' } as const
 
 describe('a manual apply', () => {
-  it('returns its report, and nothing if the root has the group already', async () => {
+  it('returns the report of the walk, or nothing if the root has the group already', async () => {
     const { stage, source } = arrange()
     const apply = () => stage.byHand(source, (session, opened) => applyGroupToNodeDirectory(session, opened, FS_GROUP))
     expect(await apply()).toMatchObject({ visited: 4, changed: 4 })
@@ -41,7 +41,7 @@ describe('a manual restore', () => {
     expect(stage.fs.existsSync(`${stage.config.stateDir}/ownership`)).toBe(false)
   })
 
-  it('restores every inode and returns its report', async () => {
+  it('restores every inode and returns the report of the walk', async () => {
     const { stage, source } = arrange()
     const before = listTree(stage.fs, source)
     await stage.byHand(source, (session, opened) => applyGroupToNodeDirectory(session, opened, FS_GROUP))
@@ -54,7 +54,7 @@ describe('a manual restore', () => {
     expect(await stage.byHand(source, restoreNodeDirectory)).toMatchObject({ outcome: 'nothing recorded' })
   })
 
-  it("skips users' changes, unless it is forced", async () => {
+  it('skips inodes that users changed, unless the restore is forced', async () => {
     const { stage, source } = arrange()
     await stage.byHand(source, (session, opened) => applyGroupToNodeDirectory(session, opened, FS_GROUP))
     stage.fs.chmodSync(`${source}/test`, 0o604)

@@ -186,7 +186,7 @@ describe.skipIf(!isRoot)(`the group of new files in a volume${title}`, () => {
     expect([bit(), listRootSetGidVolumes(stage)]).toEqual([false, []])
   })
 
-  it('has its root bit recorded before the change: after a crash between, the next unmount removes the record', async () => {
+  it('the set-gid bit of the root is recorded before the change: after a crash between both, the next unmount removes the record', async () => {
     const { inodes } = stage.host
     const host = {
       ...stage.host,
@@ -208,7 +208,7 @@ describe.skipIf(!isRoot)(`the group of new files in a volume${title}`, () => {
     expect(listRootSetGidVolumes(stage)).toEqual([])
   })
 
-  it('has its root bit restored by gc after a reboot, and doctor names it until then', async () => {
+  it('after a reboot gc restores the set-gid bit of a root, and doctor names the volume until then', async () => {
     await mountFor('a', { setGid: 'root' })
     stage.reboot()
     fs.rmSync(`${stage.config.stateDir}/mounts`, { recursive: true })
@@ -219,7 +219,7 @@ describe.skipIf(!isRoot)(`the group of new files in a volume${title}`, () => {
     expect([bit(), listRootSetGidVolumes(stage), [...checkRootSetGidBits(stage.session())]]).toEqual([false, [], []])
   })
 
-  it('needs a rule: without one the option and the annotation are refused', async () => {
+  it('the set-gid option and annotation are refused without a rule that permits the set-gid bit', async () => {
     stage.allow({ setGid: true })
     await expect(mountFor('a', { setGid: 'root' })).rejects.toThrow('does not have setGid "root"')
     const grants = [{ fsTypes: ['ext4'], systemGroups: true }]
@@ -227,7 +227,7 @@ describe.skipIf(!isRoot)(`the group of new files in a volume${title}`, () => {
     expect(bit()).toBe(false)
   })
 
-  it('is reported if it is not inherited: reply, status and doctor name the remedy', async () => {
+  it('if new files do not inherit the group, then reply, status and doctor name the remedy', async () => {
     await mountFor('a')
     await clone()
     expect(listReadableMountRecords(stage)).toMatchObject([

@@ -96,14 +96,14 @@ describe.skipIf(!isRoot)(title, () => {
     ])
   })
 
-  it('a walk without an fsGroup is reported', async () => {
+  it('ownership "walk" of a pod without an fsGroup is reported', async () => {
     const message = expect.stringContaining('the pod has no fsGroup')
     expect(await answer('mount', 'a', { 'kubernetes.io/fsGroup': '' })).toEqual({ status: 'Success', message })
     expect(await answer('mount', 'a', { 'kubernetes.io/fsGroup': '' })).toEqual({ status: 'Success', message })
     expect((await statusOf()).mounts).toMatchObject([{ ownership: 'none', why: message }])
   })
 
-  it('idmap without an fsGroup is reported', async () => {
+  it('ownership "idmap" of a pod without an fsGroup is reported', async () => {
     const message = expect.stringContaining('the pod has no fsGroup')
     expect(await answer('mount', 'a', { ownership: 'idmap', 'kubernetes.io/fsGroup': '' })).toEqual({
       status: 'Success',
@@ -132,7 +132,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect((await statusOf()).text).toContain('0 of 21, changed since')
   })
 
-  it('a root that its owner made private keeps the mount', async () => {
+  it('an existing mount stays if the owner made the root of the volume private', async () => {
     await answer('mount', 'a')
     await answer('unmount', 'a')
     fs.chownSync(source, 999, 2000)
@@ -140,7 +140,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect((await answer('mount', 'b')).status).toBe('Success')
   })
 
-  it('a root is accepted if its ACL gives the group access as a named group', async () => {
+  it("a root with another group is accepted if a named group entry of its ACL gives the pod's group access", async () => {
     await answer('mount', 'a')
     await answer('unmount', 'a')
     changeAll(0, 0, 0o700)
@@ -151,7 +151,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect((await answer('mount', 'b')).status).toBe('Success')
   })
 
-  it('reply, repeated reply, status and its document report count, reason and first example', async () => {
+  it('the reply, the repeated reply, status and the JSON of status report count, reason and an example of skipped inodes', async () => {
     chattr('+i', `${source}/f7`)
     chattr('+a', `${source}/f8`)
     const text = /group 2000 was applied to 19 of 21, immutable or append-only: 2 \(first "f[78]"\)/

@@ -6,7 +6,7 @@ describe('a directory argument of a command', () => {
     '/ /bin /boot/efi /dev /etc /etc/ssl /home /lib /lib64 /opt /root /run /sbin /srv /tmp /usr /usr/local/share /var /var/lib /var/lib/kubelet /var/log'.split(
       ' ',
     ),
-  )('%s is a directory of the system', (directory) => {
+  )('%s is a directory of the system, not a volume', (directory) => {
     expect(isSystemDirectory(directory)).toBe(true)
   })
 

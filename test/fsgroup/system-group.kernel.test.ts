@@ -144,7 +144,7 @@ describe.skipIf(!isRoot)(`a volume whose group on disk is a group of the system$
     await clone(source)
   })
 
-  it('without the check would let each user of the node get its group by an executable of the pod', async () => {
+  it('would let each user of the node get the group by an executable of the pod if the check were missing', async () => {
     stage.allow({ systemGroups: true })
     await idmap(volume)
     const pod = stage.podDirectory('a')
@@ -179,7 +179,7 @@ describe.skipIf(!isRoot)(`a volume whose group on disk is a group of the system$
     await expect(other).rejects.toThrow(REFUSED)
   })
 
-  it('is also one whose group a rule protects by number', async () => {
+  it('is treated the same if a rule protects the group on disk by number', async () => {
     fs.chownSync(volume, 0, 5000)
     stage.allow({ protectedGroups: ['5000-5099'] })
     await expect(idmap(volume)).rejects.toThrow('its group on disk is 5000, a group of the system')
@@ -188,21 +188,24 @@ describe.skipIf(!isRoot)(`a volume whose group on disk is a group of the system$
     await clone(volume)
   })
 
-  it.each(['ext4', 'btrfs'] as const)('is also an image (%s) that a pod has mounted with "suid"', async (fsType) => {
-    const image = `${scratch()}/image`
-    makeImage(image, fsType)
-    stage.config = { ...stage.config, allow: [{ sources: [image], fsTypes: [fsType], mountOptions: ['suid'] }] }
-    const options = { source: image, 'kubernetes.io/fsType': fsType }
-    const map = () => idmap(image, options)
-    await map()
-    await stage.unmount('a')
-    await stage.mount('b', { ...options, mountOptions: 'suid' })
-    await expect(map()).rejects.toThrow('its group on disk is 100, a group of the system')
-    fs.chmodSync(`${stage.top}/pods`, 0o750)
-    await map()
-  })
+  it.each(['ext4', 'btrfs'] as const)(
+    'is treated the same if the volume is an image (%s) that a pod has mounted with "suid"',
+    async (fsType) => {
+      const image = `${scratch()}/image`
+      makeImage(image, fsType)
+      stage.config = { ...stage.config, allow: [{ sources: [image], fsTypes: [fsType], mountOptions: ['suid'] }] }
+      const options = { source: image, 'kubernetes.io/fsType': fsType }
+      const map = () => idmap(image, options)
+      await map()
+      await stage.unmount('a')
+      await stage.mount('b', { ...options, mountOptions: 'suid' })
+      await expect(map()).rejects.toThrow('its group on disk is 100, a group of the system')
+      fs.chmodSync(`${stage.top}/pods`, 0o750)
+      await map()
+    },
+  )
 
-  it('is also one whose group is named by idmapFrom', async () => {
+  it('is treated the same if idmapFrom names the group on disk', async () => {
     fs.chownSync(volume, 0, 1500)
     stage.allow({ idmapFrom: ['42'] })
     await expect(idmap(volume, { idmapFrom: '42' })).rejects.toThrow('its group on disk is 42')

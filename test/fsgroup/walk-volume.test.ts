@@ -61,7 +61,7 @@ describe('a volume of a server or a daemon', () => {
     expect(calls.map(({ patienceMs }) => patienceMs)).toEqual([60_000, 60_000])
   })
 
-  it('is not walked by this process if no isolated process can start', async () => {
+  it('is never walked in the calling process, even if no isolated process can start', async () => {
     served(() => Promise.reject(new Error('no process')))
     await expect(apply()).rejects.toThrow('no process')
     expect(groupsIn()).toEqual([0, 7, 7, 7])
@@ -87,7 +87,7 @@ describe('a volume of a server or a daemon', () => {
   it.each([
     [undefined, /hangs\): repair that on the node, and the next call goes on where this one was$/],
     [4711, /where this one was; until then process 4711 waits for it$/],
-  ])('without a response is given up, and the message names the remaining process: %s', async (pid, message) => {
+  ])('without a response ends the walk, and the message names the remaining process: %s', async (pid, message) => {
     served(async () => ({ ...ENDED, isSilent: true, leftBehind: pid, pid: pid ?? 4712 }))
     stage.config = { ...stage.config, helperTimeoutSeconds: 0.1 }
     await expect(apply()).rejects.toThrow(message)
@@ -112,7 +112,7 @@ describe('a volume of a server or a daemon', () => {
   })
 })
 
-it('a volume on the node itself is walked by this process', async () => {
+it('a volume on the node itself is walked in the calling process', async () => {
   stage.host = { ...stage.host, callWorker: () => Promise.reject(new Error('for nothing')) }
   expect(await apply()).toMatchObject({ changed: 4 })
 })

@@ -38,7 +38,7 @@ describe('a replacement', () => {
     expect(world.actions.filter((action) => action !== 'clone-tree')).toEqual(['attach-beneath', 'detach'])
   })
 
-  it('detaches layers that show the same directory or the new one', () => {
+  it('detaches the stacked mounts below that show the same directory or the new one', () => {
     const { host, point } = arrange('/srv/a', '/srv/a', '/srv/a')
     replaceMounts(host, point, clone(host, '/srv/b'), '/srv/b')
     expect(shown(host)).toEqual(['/srv/b'])
@@ -65,14 +65,14 @@ describe('a replacement', () => {
     expect(shown(host)).toEqual(['/srv/c', '/srv/b'])
   })
 
-  it('has a gap on an older kernel, and the same result', () => {
+  it('on a kernel before 6.5 leaves the mount point without a mount for a moment, and has the same result', () => {
     const { world, host, point } = arrange('/srv/a')
     replaceMounts(withoutBeneath(host), point, clone(host, '/srv/b'), '/srv/b')
     expect(shown(host)).toEqual(['/srv/b'])
     expect(world.actions.indexOf('detach')).toBeLessThan(world.actions.indexOf('attach'))
   })
 
-  it('that fails in its gap attaches the old mount again', () => {
+  it('that fails after the old mount was detached attaches the old mount again', () => {
     const { host, point } = arrange('/srv/a')
     const tree = clone(host, '/srv/b')
     const older = withoutBeneath(host)

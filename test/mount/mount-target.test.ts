@@ -32,7 +32,7 @@ describe('the mount point of a volume', () => {
     expect(wanted === 'file' ? stat.isFile() && stat.size === 0 : stat.isDirectory()).toBe(true)
   })
 
-  it.each(['directory', 'file'] as const)('is unchanged if it is a %s already', (kind) => {
+  it.each(['directory', 'file'] as const)('is unchanged if a %s is there already', (kind) => {
     const { world, host, point } = arrange(kind)
     world.actions.length = 0
     createEmptyMountPoint(host, point, kind)

@@ -119,7 +119,7 @@ describe.skipIf(why !== '')(`a source that a rule names by another path${why}`, 
     await node.mount('data/srv/strict')
   })
 
-  it('is refused if its subPath leads there, also through a mount inside the source', async () => {
+  it('is refused if only its subPath leads to the path of that rule, also through a mount inside the source', async () => {
     const node = nodeWithRules(strictFor({ namespaces: ['team'] }))
     await expect(node.mount('data/srv', { subPath: 'strict/x' })).rejects.toThrow(NAMED)
     await node.mount('data/srv', { subPath: 'other' })
@@ -142,7 +142,7 @@ describe.skipIf(why !== '')(`a source that a rule names by another path${why}`, 
     await expect(node.mount('data/plain', { submounts: 'include' })).rejects.toThrow(NAMED)
   })
 
-  it('is mounted if only mounts of pods are its other paths', async () => {
+  it('is mounted if all other paths of the source are mounts of pods', async () => {
     const node = nodeWithRules(strictFor({ namespaces: ['team'] }, 'kubelet/*'))
     await node.mount('data/x')
     await node.mount('data/x', {}, node.make('kubelet/pods/second/volumes/modekeep~fs/v'))

@@ -160,7 +160,7 @@ describe('a mount call', () => {
     expect(plan).toEqual({ decision: 'ready', reason: 'the mount is there and as asked for', steps: [] })
   })
 
-  it('records the replaced mount, also an unresponsive one, so that a crash can be detected', () => {
+  it('records the mount that is replaced, responsive or not, so that the next call can detect a crash', () => {
     const record = ready(bind, { staging: 'old' })
     const { steps } = planMount(bind, view({ mounted: 'broken', mountId: BigInt(RECORDED.mountId), record }), kindOf)
     const written = steps.flatMap((step) => (step.do === 'record-ready' ? [step.record.replaces] : []))
@@ -180,7 +180,7 @@ describe('a mount call', () => {
     })
   })
 
-  it('is planned at any path without a foreign mount', () => {
+  it('is planned at any path that has no mount of another program', () => {
     const home = { ...bind, directory: '/home' }
     expect(planMount(home, view(), kindOf).decision).toBe('fresh')
     expect(planMount(home, view({ mounted: MOUNTED, record: ready(home) }), kindOf).decision).toBe('ready')
@@ -291,7 +291,7 @@ describe('a mount call for a tmpfs', () => {
   })
 })
 
-describe('the ownership step of a plan', () => {
+describe('the plan of a mount has the ownership step for', () => {
   const OWN_VOLUME = ['record', 'make-tree', 'set-flags', 'own-volume', 'record-ready', 'attach']
   const OWN_ROOT = ['record', 'make-tree', 'set-flags', 'own-root', 'record-ready', 'attach']
   it.each<[string, MountRequest, string[], MountStep | undefined]>([
@@ -393,7 +393,7 @@ describe('a mount with a daemon', () => {
   const stepsOf = (plan: { steps: readonly { do: string }[] }) => plan.steps.map((step) => step.do)
   const served = ready(bind, { staging: '9-a' })
 
-  it('is ready, and gets the remaining steps of a crashed call', () => {
+  it('counts as ready, and the plan has the remaining steps of a crashed call', () => {
     expect(planMount(bind, view({ ...at, record: served }), kindOf).steps).toEqual([])
     const bare = planMount(bind, view({ ...at, record: served, needsGuard: true }), kindOf)
     expect([bare.decision, stepsOf(bare)]).toEqual(['ready', ['guard']])
@@ -414,7 +414,7 @@ describe('a mount with a daemon', () => {
     expect(daemonOf({ ...died, replaces: { mountId: '77' } })).toEqual([{ mountId: '77' }])
   })
 
-  it('passes on the recorded processes of daemons that still exist', () => {
+  it('keeps the recorded processes of existing daemons in the new record when the mount is replaced', () => {
     const daemon = (staging: string, pid: number) => ({ staging, processes: [{ pid, start: '100' }] })
     const daemons = [daemon('8-b', 8), daemon('9-a', 9)]
     const record = { ...served, replacedDaemons: ['8-b'], daemons: [daemon('7-c', 7), ...daemons] }
@@ -427,7 +427,7 @@ describe('a mount with a daemon', () => {
     expect(daemonsOf({ record: { ...record, boot: 'other' } })).toEqual([[]])
   })
 
-  it('passes on all earlier daemons when it is replaced, but none of another boot', () => {
+  it('lists all earlier daemons of this boot in the new record when the mount is replaced', () => {
     const record = { ...served, replacedDaemons: ['8-b'] }
     const plan = planMount({ ...bind, mountOptions: ['noexec'] }, view({ ...at, record }), kindOf)
     expect(stepsOf(plan).at(-1)).toBe('end-daemons')

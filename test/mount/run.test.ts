@@ -144,7 +144,7 @@ describe('a plan that replaces a mount', () => {
   })
 })
 
-it('a failing inverse is a warning, the others still run, and the first error is thrown', async () => {
+it('if the inverse of a mount step fails, a warning is logged, the other inverses run, and the first error is thrown', async () => {
   refuse('detach')
   await expect(run([...FRESH, FAILS])).rejects.toThrow('EINVAL')
   expect(stage.warnings).toEqual([expect.stringMatching(/^could not undo "attach": .*EIO/)])

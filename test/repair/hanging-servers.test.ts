@@ -58,7 +58,7 @@ describe('an unresponsive server', () => {
   const garbage = async (isDry: boolean) =>
     (await collectGarbage(stage.session(), { isDry, forget: undefined })).map(({ action, reason }) => [action, reason])
 
-  it('is not queried for a directory argument, and the message reports it', async () => {
+  it('is not queried for the directory argument of a command, and the message names the directory', async () => {
     hang()
     await expect(openNodeDirectoryVolume(stage.session(), `${share}/data`, { set: 0, clear: 0 })).rejects.toThrow(
       `directory "${share}/data" does not respond (the server or the daemon of its file system hangs, or a process keeps a directory of the path locked): repair that on the node, then call this again`,
@@ -91,7 +91,7 @@ describe('an unresponsive server', () => {
     expect(opened).toEqual([])
   })
 
-  it('is detected if a link in a volume leads to it', async () => {
+  it('is detected if a link in a volume leads to the server', async () => {
     share = `${stage.top}/volumes/outer/share`
     makeTree(stage.fs, share, ['file data/a 0640 5'])
     stage.fs.symlinkSync('share/data', `${stage.top}/volumes/outer/link`)
@@ -101,7 +101,7 @@ describe('an unresponsive server', () => {
     expect([asked, opened]).toEqual([[`${source}/link`], []])
   })
 
-  it('keeps a restore pending, by any path to its directory', async () => {
+  it('keeps the restore of its volume pending, whichever path leads to the directory', async () => {
     share = `${stage.top}/volumes/outer/share`
     makeTree(stage.fs, share, ['file data/a 0640 5'])
     stage.fs.symlinkSync('share/data', `${stage.top}/volumes/outer/link`)

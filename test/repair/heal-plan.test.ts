@@ -21,7 +21,7 @@ beforeEach(async () => {
 const lockPath = () => `${locateMountRecords(stage, record.directory).path}/lock`
 const judged = () => judgeMountLocked(stage.session(), record.directory, ({ plan }) => plan.state)
 
-it('a heal plan for a report needs no lock, and one for a repair does', async () => {
+it("a heal plan takes the mount's lock for a repair, and takes no lock for a report", async () => {
   await judgeMount(stage.session(), record, ({ plan, point }) => {
     expect(plan).toEqual({ state: 'healthy', action: 'mount', reason: '' })
     expect(point?.path).toBe(stage.podDirectory('a'))
@@ -31,7 +31,7 @@ it('a heal plan for a report needs no lock, and one for a repair does', async ()
   expect(stage.host.isLocked(lockPath())).toBe(false)
 })
 
-it('a heal plan does not wait for a running call, and finds that the record was removed', async () => {
+it('a heal plan does not wait for a running call, and reports if that call removed the record', async () => {
   const lock = tryLockRecordDirectory(stage, locateMountRecords(stage, record.directory))
   expect(await judged()).toBe('locked')
   lock?.release()
@@ -41,7 +41,7 @@ it('a heal plan does not wait for a running call, and finds that the record was 
   expect(stage.fs.existsSync(lockPath())).toBe(false)
 })
 
-it('a heal plan closes the lock and every handle if it fails', async () => {
+it('a heal plan that fails releases the lock and closes every handle', async () => {
   const open = new Set<unknown>()
   const { inodes } = stage.host
   stage.host.inodes = {
@@ -64,7 +64,7 @@ it('a heal plan closes the lock and every handle if it fails', async () => {
 
 const inVolume = () => groups(listTree(stage.fs, `${stage.top}/volumes/one`))
 
-it('the volume of a forgotten record of a deleted pod is restored', async () => {
+it('heal restores the volume of a deleted pod when it removes the mount record', async () => {
   stage.reboot()
   stage.fs.rmSync(`${stage.top}/pods/a`, { recursive: true })
   await judgeMountLocked(stage.session(), record.directory, async (seen) => {

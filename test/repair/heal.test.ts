@@ -46,14 +46,14 @@ it('heal and its dry run skip a mount that a call has locked, and check the othe
   ])
 })
 
-it('a healthy mount is reported without its lock', async () => {
+it("heal reports a healthy mount without taking the mount's lock", async () => {
   await mount('a')
   const lock = tryLockRecordDirectory(stage, locateMountRecords(stage, stage.podDirectory('a')))
   expect(await found()).toEqual([['healthy', 'none']])
   lock?.release()
 })
 
-it("a walked volume's record is read once, also to report a change", async () => {
+it('heal reads the record of a walked volume once, also if it reports a change', async () => {
   await mount('a', { ownership: 'walk', 'kubernetes.io/fsGroup': '2000' })
   const [record] = listReadableMountRecords(stage)
   const volume = volumeRecords.read(stage, record?.volume ?? '')
@@ -128,7 +128,7 @@ it('a subPath of any depth adds at most 32 watched directories', async () => {
   expect(watched).toHaveLength(2 + 32)
 })
 
-it('a record that was read before a call replaced the mount is read again, by a dry run too', async () => {
+it('heal and its dry run read a mount record again if a call replaced the mount meanwhile', async () => {
   const other = `${stage.top}/volumes/two`
   makeTree(stage.fs, other, [])
   await mount('a')
@@ -174,7 +174,7 @@ it("another call's walk does not count as interrupted, and its volume is skipped
   ])
 })
 
-it('the remaining steps of an existing mount are done without its secrets', async () => {
+it('heal completes the remaining steps of an existing mount without the secrets of the mount', async () => {
   await mount('a')
   const [record] = listReadableMountRecords(stage)
   if (!record) throw new Error('no record')

@@ -93,7 +93,7 @@ it('kubelet is queried twice with a delay, by one waiting heal or by repeated ch
   expect(performance.now() - started).toBeGreaterThanOrEqual(59)
 })
 
-it('a restarted kubelet is queried twice again', async () => {
+it('after a restart of kubelet, heal queries the pod list twice again', async () => {
   const watching = kubelets(50)
   expect(await found(false, 10, watching)).toEqual([['in progress', 'none']])
   await new Promise((resolve) => setTimeout(resolve, 60))
@@ -129,16 +129,19 @@ it.each<[why: string, change: () => void, reason: RegExp]>([
   ['has a pod with its name', () => (listed = ['kube-system/proxy', 'default/web-0']), /lists a pod default\/web-0/],
   ['does not respond', () => (listed = new Error('deadline')), /does not say which pods it has .*deadline/],
   ["may be another user's", () => stage.fs.chmodSync(`${stage.top}/pod-resources`, 0o777), /not believed/],
-])('if kubelet %s the mount stays, and is reported as possibly orphaned', async (_, change, reason) => {
-  change()
-  for (const isDry of [true, false]) {
-    const [finding] = await healMounts(stage.session(), isDry, undefined, kubelets())
-    expect(finding).toMatchObject({ state: 'orphaned', action: 'none', reason: expect.stringMatching(reason) })
-    expect(finding?.reason).toContain('restart kubelet with the driver there')
-  }
-  expect(stage.layers(GONE)).toHaveLength(1)
-  expect(inVolume()).toEqual({ '.': 2000, first: 2000 })
-})
+])(
+  'if kubelet %s, the mount of a possibly deleted pod stays and is reported as possibly orphaned',
+  async (_, change, reason) => {
+    change()
+    for (const isDry of [true, false]) {
+      const [finding] = await healMounts(stage.session(), isDry, undefined, kubelets())
+      expect(finding).toMatchObject({ state: 'orphaned', action: 'none', reason: expect.stringMatching(reason) })
+      expect(finding?.reason).toContain('restart kubelet with the driver there')
+    }
+    expect(stage.layers(GONE)).toHaveLength(1)
+    expect(inVolume()).toEqual({ '.': 2000, first: 2000 })
+  },
+)
 
 it('a missing mount of a deleted pod is not made again but forgotten, and its volume is restored', async () => {
   const parent = stage.host.inodes.openTrusted(stage.podDirectory(GONE).replace(/\/v$/, ''))
@@ -149,7 +152,7 @@ it('a missing mount of a deleted pod is not made again but forgotten, and its vo
   expect(inVolume()).toEqual({ '.': 0, first: 0 })
 })
 
-it('of two deleted pods on a volume the last one restores it', async () => {
+it('the volume of two deleted pods is restored with the unmount of the second pod', async () => {
   const other = '44444444-4444-4444-8444-444444444444'
   await mount(other, 'web-1')
   running.add(other)

@@ -11,7 +11,7 @@ const UID = '11111111-1111-4111-8111-111111111111'
 const OTHER = '22222222-2222-4222-8222-222222222222'
 const TRACE: PodTrace = { uid: UID, pod: 'default/web-0', born: 1000, kubeletSince: 2000, hasLogs: false }
 
-it('a pod may be deleted if this kubelet has not seen it and it has no logs', () => {
+it("a pod counts as possibly deleted if it is older than kubelet's start and has no logs", () => {
   expect(mayPodBeGone(TRACE)).toBe(true)
 })
 
@@ -44,11 +44,11 @@ const ANSWER: KubeletPodSnapshot = {
   running: new Set([OTHER]),
 }
 
-it('a pod counts as deleted if kubelet lists other pods of the API server', () => {
+it('a pod that kubelet does not list counts as deleted if kubelet lists other pods of the API server', () => {
   expect(decidePodFate(TRACE, ANSWER)).toBe('gone')
 })
 
-it('a pod lives while it has a process, for any answer of kubelet', () => {
+it('a pod counts as living while a process of it runs, whatever kubelet lists', () => {
   expect(decidePodFate(TRACE, { ...ANSWER, running: new Set([OTHER, UID]) })).toBe('living')
 })
 

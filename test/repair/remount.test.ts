@@ -23,7 +23,7 @@ it.each([
   })
 })
 
-it('a mount with secrets is not made again by heal, which reports it', async () => {
+it('heal reports a missing mount that had secrets, and does not mount the volume', async () => {
   const stage = memoryStage()
   makeTree(stage.fs, `${stage.top}/volumes/one`, ['file first 0644'])
   await stage.mount('a', { source: `${stage.top}/volumes/one` })
@@ -43,7 +43,7 @@ it('a mount with secrets is not made again by heal, which reports it', async () 
   expect(stage.layers('a')).toEqual([])
 })
 
-it('the states and actions are distinct words', () => {
+it('no word is both a mount state and an action of heal', () => {
   expect(MOUNT_STATES).toEqual([
     'healthy',
     'missing',

@@ -130,7 +130,7 @@ describe("kubelet's subPath bind of a deleted source", () => {
     expect(shown()).toEqual([OLD])
   })
 
-  it('is left to a running or the next heal, and a dry run does not wait', () => {
+  it('is skipped while another heal runs, and a dry run does not wait for that heal', () => {
     flip()
     const lock = tryAcquireNodeLock(stage.session(), 'sub-paths')
     const work = (dryRun = false) => healSubPaths(stage.session(), KUBELET, { dryRun })
@@ -145,7 +145,7 @@ describe("kubelet's subPath bind of a deleted source", () => {
     ['is a directory now', ['file config/inner 0644'], '"config" was no directory and is one now: the container'],
     ['leads out of the volume', ['link config ../../../../../../../outside'], 'outside'],
     ['does not exist any more', ['file another 0644'], 'config'],
-  ])('is kept if what it shows %s', (_what, tree, reason) => {
+  ])('is kept if the directory that it shows %s', (_what, tree, reason) => {
     makeTree(stage.fs, '/outside', [])
     flip(tree)
     expect(heal()).toEqual([found('none', expect.stringContaining(reason))])

@@ -86,7 +86,7 @@ describe('heal --watch', () => {
     expect(it.state).toMatchObject({ heals: 1, followed: ['/of/heal/1'], attended: [1], ended: false })
   })
 
-  it('heals once and at once after a change', async () => {
+  it('heals once and immediately after a change', async () => {
     const it = start()
     await it.begin()
     it.event()
@@ -145,7 +145,7 @@ describe('heal --watch', () => {
     expect(it.state.heals).toBe(2)
   })
 
-  it('checks again at growing intervals while something is incomplete, and becomes idle when it is complete', async () => {
+  it('checks again at growing intervals while a repair is incomplete, and becomes idle when all are complete', async () => {
     const it = start()
     it.isUnsettled.push(...Array.from({ length: 12 }, () => true))
     await it.begin()
@@ -158,7 +158,7 @@ describe('heal --watch', () => {
     expect(it.state.heals).toBe(14)
   })
 
-  it('heals at once after a change, also while something else is incomplete', async () => {
+  it('heals immediately after a change, also while another repair is incomplete', async () => {
     const it = start()
     it.isUnsettled.push(...Array.from({ length: 20 }, () => true))
     await it.begin()
@@ -177,7 +177,7 @@ describe('heal --watch', () => {
     expect(it.state).toMatchObject({ heals: 2, followed: ['/of/heal/2'] })
   })
 
-  it('heals at growing intervals while failures wake it, and at once again afterwards', async () => {
+  it('heals at growing intervals while heals fail, and without delay again after a success', async () => {
     const it = start((heals) => {
       if (heals > 60) return
       it.event()
@@ -196,7 +196,7 @@ describe('heal --watch', () => {
     expect(it.state.heals).toBe(heals + 1)
   })
 
-  it('heals every five minutes in case it missed a change', async () => {
+  it('heals every five minutes without a change, in case an event was missed', async () => {
     const it = start()
     await it.begin()
     for (const heals of [2, 3, 4]) {
@@ -263,7 +263,7 @@ describe('heal --watch', () => {
     expect(it.state.heals).toBe(3)
   })
 
-  it('checks again every half minute if not everything can be watched', async () => {
+  it('checks again every half minute if a directory cannot be watched', async () => {
     const it = start()
     it.state.isBlind = true
     await it.begin()
@@ -271,7 +271,7 @@ describe('heal --watch', () => {
     expect(it.state.heals).toBe(4)
   })
 
-  it('does nothing if it is ended before it begins', async () => {
+  it('does not heal if the watch is ended before its start', async () => {
     const it = start()
     it.end()
     await it.begin()

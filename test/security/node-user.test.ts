@@ -80,7 +80,7 @@ describe.skipIf(why !== '')(`a user of the node${why && ` (skipped: ${why})`}`, 
     expect(node.layers('a')).toEqual(layers)
   })
 
-  it('finds no secret in a stolen state directory and log', async () => {
+  it('finds no secret in copies of the state directory and the log', async () => {
     const { node, source } = await mountedNode()
     // A bind takes no Secret: the call fails, and is logged.
     const options = { source, 'kubernetes.io/secret/token': 'aHVudGVyMmh1bnRlcjI=' }

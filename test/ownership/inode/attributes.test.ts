@@ -87,7 +87,7 @@ it.each<[string, number, Entry[], Entry[]]>([
       ['other', 0o5],
     ],
   ],
-])('%s', (_what, bits, before, after) => {
+])('an access ACL to which mode bits are granted: %s', (_what, bits, before, after) => {
   const given = acl(...before)
   expect(grantAclBits(given, bits)).toEqual(acl(...after))
   expect(given).toEqual(acl(...before))

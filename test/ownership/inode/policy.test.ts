@@ -49,7 +49,7 @@ describe('the target state of an inode', () => {
     ['a file with every bit', REGULAR_FILE_TYPE | 0o7777, 0o7777],
     ['a fifo', FIFO | 0o600, 0o600],
     ['a socket', SOCKET | 0o755, 0o755],
-  ])('%s: keep sets the group, and set-gid on directories only', (_what, mode, wanted) => {
+  ])('of %s with group access "keep" has the group, and set-gid on directories only', (_what, mode, wanted) => {
     for (const gid of [5, 2000]) expectWanted(stat(mode, gid), keep(2000), wanted)
   })
 
@@ -63,7 +63,7 @@ describe('the target state of an inode', () => {
     ['a set-uid file', REGULAR_FILE_TYPE | 0o4755, 0o4775],
     ['a fifo', FIFO | 0o600, 0o660],
     ['a socket', SOCKET | 0o755, 0o775],
-  ])("%s: grant adds the bits of kubelet's masks", (_what, mode, wanted) => {
+  ])('of %s with group access "grant" has the mode bits that kubelet adds', (_what, mode, wanted) => {
     expectWanted(stat(mode), grant(2000), wanted)
   })
 

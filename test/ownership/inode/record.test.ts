@@ -168,19 +168,22 @@ describe('the intended state of a recorded inode', () => {
     ['with another capability and written to', CAPABLE, file(2000, 0o755, OTHER_CAP, written), false, false],
     ["with another capability on a user's file", CAPABLE, file(2000, 0o755, OTHER_CAP, users), false, false],
     ['with a capability that was added since, and written to', FILE, file(2000, 0o640, CAP, written), false, false],
-  ])('the state is resolved, %s: %#', (_what, known, now, settled, unsettled) => {
-    expect({
-      settled: isAsLeft({ ...known, settled: true }, now),
-      unsettled: isAsLeft({ ...known, settled: false }, now),
-    }).toEqual({ settled, unsettled })
-  })
+  ])(
+    'the state before an interrupted call is resolved for an inode: %s (%#)',
+    (_what, known, now, settled, unsettled) => {
+      expect({
+        settled: isAsLeft({ ...known, settled: true }, now),
+        unsettled: isAsLeft({ ...known, settled: false }, now),
+      }).toEqual({ settled, unsettled })
+    },
+  )
 
   // A chown that was cut off takes a capability away; it never puts one there.
   it.each<[string, InodeRecord, InodeState]>([
     ['with another capability', CAPABLE, file(2000, 0o755, OTHER_CAP)],
     ['with another capability before the chown', CAPABLE, file(5, 0o755, OTHER_CAP)],
     ['with a capability that it did not have', FILE, file(2000, 0o640, CAP)],
-  ])('%s: changed by a user, whether its record is settled or not', (_what, known, now) => {
+  ])('an inode counts as changed by a user, whether its record is settled or not: %s', (_what, known, now) => {
     expect(isAsLeft({ ...known, settled: true }, now)).toBe(false)
     expect(isAsLeft({ ...known, settled: false }, now)).toBe(false)
   })
@@ -215,7 +218,7 @@ describe('the content of a recorded inode', () => {
     ['with a capability, owner root, mtime moved', CAPABLE, { modified: 11n }, false],
     ['with a capability, owner not root', CAPABLE, { uid: 1000 }, false],
     ['with a capability, owner not root, mtime moved', CAPABLE, { uid: 1000, modified: 11n }, false],
-  ])('the content is the recorded one: %s: %#', (_what, known, over, is) => {
+  ])('the content of a file is or is not the recorded content: %s (%#)', (_what, known, over, is) => {
     expect(isFileContentAsRecorded(known, file(2000, 0o755, undefined, over).stat)).toBe(is)
   })
 })
@@ -245,7 +248,7 @@ describe('an ACL', () => {
   it.each([
     ['the ACL as it was recorded', before, 5, 0o640],
     ['the ACL as the walk left it', after, 2000, 0o660],
-  ] as const)("%s is not a user's decision", (_what, acl, gid, mode) => {
+  ] as const)("a recorded state of the ACL does not count as a user's change: %s", (_what, acl, gid, mode) => {
     expect(resolveIntendedOwnership({ ...given, settled: true }, withAcl(acl, gid, mode))).toEqual({ gid, mode })
   })
 
@@ -253,7 +256,7 @@ describe('an ACL', () => {
     ['another', other, 5, 0o640],
     ['removed', undefined, 5, 0o640],
     ['the one that was set, with other permission bits', after, 5, 0o600],
-  ] as const)("is a user's decision if it is %s", (_what, acl, gid, mode) => {
+  ] as const)("an ACL counts as a user's change if it is %s", (_what, acl, gid, mode) => {
     expect(resolveIntendedOwnership(given, withAcl(acl, gid, mode))).toBeUndefined()
   })
 })

@@ -307,7 +307,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     ['with quotes and newlines', new Uint8Array(Buffer.from('a\'b"c\nd;--'))],
     ['of 4 KiB', new Uint8Array(4096).fill(0xe9)],
     ['with every byte but NUL', Uint8Array.from({ length: 255 }, (_, index) => index + 1)],
-  ])('paths %s are kept', (_what, path) => {
+  ])('file paths %s are kept in records', (_what, path) => {
     dying([record(1n, { path })])
     expect(find(next(), 1n, 7n)?.path).toEqual(path)
     expect(

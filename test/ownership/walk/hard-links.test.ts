@@ -134,7 +134,7 @@ describe('names of an inode', () => {
       ['b'],
       ['c'],
     ],
-  ])('%s', (_what, sights, completed, outside) => {
+  ])('hard links of an inode are counted: %s', (_what, sights, completed, outside) => {
     expect(walk(sights)).toEqual({ completed, outside })
   })
 

@@ -77,7 +77,7 @@ describe('the strategy that applies a group', () => {
     ['a file with another group', {}, 'inspect'],
     ['a directory without set-gid', { gid: 2000, mode: DIRECTORY_TYPE | 0o755 }, 'inspect'],
     ['a directory with set-gid', { gid: 2000, mode: DIRECTORY_TYPE | 0o2755 }, 'unchanged'],
-  ])('classify of %s', (_what, over, seen) => {
+  ])('the strategy that applies a group classifies %s before inspection', (_what, over, seen) => {
     expect(own().classify(stat(over))).toEqual(seen)
   })
 
@@ -123,7 +123,7 @@ describe('the strategy that applies a group', () => {
   it.each([
     ['restored by an interrupted restore, is changed again', true, true],
     ['changed back by its user, is skipped', false, false],
-  ])('a file in its first state, %s', (_what, hasRestoreBegun, isGiven) => {
+  ])('a file with its first group and mode, %s', (_what, hasRestoreBegun, isGiven) => {
     const { change, skip } = own({ hasRestoreBegun }).decide(found(), PATH, record())
     expect([change?.after.gid, skip]).toEqual(isGiven ? [2000, undefined] : [undefined, LEFT])
   })

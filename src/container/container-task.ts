@@ -1,5 +1,5 @@
 import type { Fault } from '../errors/fault.ts'
-import { findFirstError, formatError, Refusal } from '../errors/refusal.ts'
+import { formatError, Refusal, unwrapSuppressedError } from '../errors/refusal.ts'
 import { restoreLeftoverRootSetGid } from '../fsgroup/root-bit.ts'
 import {
   type ContainerRecord,
@@ -90,7 +90,7 @@ export async function runContainerTask(
         return {}
     }
   } catch (error) {
-    const first = findFirstError(error)
+    const first = unwrapSuppressedError(error)
     if (first instanceof Refusal) return { failure: first.message, faults: first.faults }
     return { failure: `modekeep failed: ${formatError(error)}; see its log on the node`, isUnexpected: true }
   }

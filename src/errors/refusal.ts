@@ -60,13 +60,13 @@ export function catchRefusalMessage(check: () => void): string | undefined {
 }
 
 /** Returns the first error if the cleanup after it failed too: a SuppressedError then holds both. */
-export function findFirstError(error: unknown): unknown {
-  return error instanceof SuppressedError ? findFirstError(error.suppressed) : error
+export function unwrapSuppressedError(error: unknown): unknown {
+  return error instanceof SuppressedError ? unwrapSuppressedError(error.suppressed) : error
 }
 
 /** Formats any thrown value as text. */
 export function formatError(error: unknown): string {
-  const first = findFirstError(error)
+  const first = unwrapSuppressedError(error)
   return first instanceof Error ? first.message : String(first)
 }
 

@@ -15,7 +15,7 @@ import { acquireNodeLock } from '../state/locks.ts'
 import { listVolumeReservations, type VolumeReservation } from '../state/process-records.ts'
 import type { Session } from '../state/session.ts'
 import { listRootSetGidVolumes, rootSetGidRecords } from '../state/volume-record.ts'
-import { createTooManyUnkillableFault } from '../worker/given-up.ts'
+import { createTooManyUnkillableWorkersFault } from '../worker/given-up.ts'
 
 export interface VolumeExtent {
   volume?: string | undefined
@@ -149,7 +149,7 @@ export function refuseManyAbandonedRootWorkers(session: Session, pod: string | u
   const abandoned = findAbandonedWalkerVolumes(session, namespace, records)
   if (abandoned.length < MAX_ABANDONED_WALKERS) return
   const processes = abandoned.flatMap((volume) => findVolumeWalkerPid(session, volume) ?? [])
-  throw new Refusal(createTooManyUnkillableFault(`namespace ${namespace}`, processes))
+  throw new Refusal(createTooManyUnkillableWorkersFault(`namespace ${namespace}`, processes))
 }
 
 /** Finds the volumes of a namespace's records whose walker outlived its call. */

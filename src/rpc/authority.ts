@@ -12,7 +12,7 @@ const HTTP2_PRIORITY_FLAG = 0x20
  * Kubelet before 1.26 sends the socket's path as `:authority`, which HTTP/2 forbids and Node's server rejects. This stream
  * replaces each slash in such a header by a dash, which is valid. A gRPC server ignores the value.
  */
-export function acceptPathAsAuthority(connection: Socket): Duplex {
+export function acceptSocketPathAsAuthority(connection: Socket): Duplex {
   const readable = new AuthorityHeaderFilter()
   connection.on('error', (error) => readable.destroy(error))
   connection.on('close', () => readable.destroy())

@@ -6,7 +6,7 @@ import { formatError } from '../errors/refusal.ts'
 import { readPeerUser } from '../kernel/linux/processes.ts'
 import { nodeFs, showUserPaths } from '../kernel/path-handle.ts'
 import { openGuardedParentDirectory } from '../kernel/write-file.ts'
-import { acceptPathAsAuthority } from './authority.ts'
+import { acceptSocketPathAsAuthority } from './authority.ts'
 import { statSocketPath } from './socket.ts'
 
 const OWNER_ONLY_UMASK = 0o077
@@ -42,7 +42,7 @@ export async function listenOnGrpcSocket(
     if (!isTrustedSocketPeer(socket)) return void socket.destroy()
     connections.add(socket)
     socket.once('close', () => connections.delete(socket))
-    injector.injectConnection(acceptPathAsAuthority(socket))
+    injector.injectConnection(acceptSocketPathAsAuthority(socket))
   })
   try {
     // listen creates the socket with the umask's mode, so that other users can connect at no time.
@@ -83,7 +83,7 @@ function isTrustedSocketPeer(socket: net.Socket): boolean {
 }
 
 /** Facts of a call in addition to its request. */
-interface UnaryCall {
+interface UnaryCallContext {
   readonly deadline: Date | number
   /** User agent, such as `grpc-go/1.27.1`; '' if the client sends none. */
   readonly client: string
@@ -91,7 +91,7 @@ interface UnaryCall {
 
 type UnaryReplyFunctions<S> = {
   [N in keyof S]?: S[N] extends grpc.MethodDefinition<infer I, infer O>
-    ? (request: I, call: UnaryCall) => O | Promise<O>
+    ? (request: I, call: UnaryCallContext) => O | Promise<O>
     : never
 }
 
@@ -110,7 +110,7 @@ export function createUnaryCallHandlers<S extends grpc.ServiceDefinition>(
   replies: UnaryReplyFunctions<S>,
   convertError: (error: unknown) => GrpcCallError = convertInvalidArgumentError,
 ): grpc.UntypedServiceImplementation {
-  type Reply = (request: unknown, call: UnaryCall) => unknown
+  type Reply = (request: unknown, call: UnaryCallContext) => unknown
   const createHandler = (name: string, reply: Reply): grpc.handleUnaryCall<unknown, unknown> => {
     return async (call, answer) => {
       try {

@@ -65,7 +65,7 @@ export const MAX_UNKILLABLE_WORKERS = 4
  * @param owner a namespace or a directory
  * @param pids of given-up processes
  */
-export function createTooManyUnkillableFault(owner: string, pids: readonly number[]): Fault {
+export function createTooManyUnkillableWorkersFault(owner: string, pids: readonly number[]): Fault {
   return createFault(
     'walk-given-up',
     `${pids.length} processes that worked on volumes of ${owner} were given up and still wait in the kernel (${pids.join(', ')})`,

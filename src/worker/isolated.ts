@@ -8,7 +8,7 @@ import { FairSemaphore } from '../kernel/waiting.ts'
 import { UnkillableProcesses } from '../kernel/worker-process.ts'
 import type { WalkCounts } from '../ownership/walk/report.ts'
 import type { Session } from '../state/session.ts'
-import { computeSilenceLimitMs, createTooManyUnkillableFault, MAX_UNKILLABLE_WORKERS } from './given-up.ts'
+import { computeSilenceLimitMs, createTooManyUnkillableWorkersFault, MAX_UNKILLABLE_WORKERS } from './given-up.ts'
 
 /** A server, a daemon or a disk does not respond, so isolated work was given up or not started. */
 export class UnresponsiveRefusal extends Refusal {}
@@ -66,7 +66,7 @@ export async function runIsolatedWork<T>(
   const { work, about, lock, secrets = new Map(), owner, givenUp } = isolated
   const earlier = owner === undefined ? [] : unkillableWorkers.of(owner)
   if (owner !== undefined && earlier.length >= MAX_UNKILLABLE_WORKERS)
-    throw new UnresponsiveRefusal(createTooManyUnkillableFault(owner, earlier))
+    throw new UnresponsiveRefusal(createTooManyUnkillableWorkersFault(owner, earlier))
   using _turn = await isolatedWorkerTurns.take()
   const patienceMs = isolated.patienceMs ?? computeSilenceLimitMs(config)
   const request: IsolatedWorkRequest = { work, about, config, secrets: [...secrets].map(encodeSecret) }

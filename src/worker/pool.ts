@@ -9,7 +9,7 @@ import {
   type WorkerSlot,
   type WorkerTask,
 } from './schedule.ts'
-import { countWorkerIfUnkillable, refuseIfTooManyUnkillable, type WorkerSupervision } from './supervision.ts'
+import { countWorkerIfUnkillable, refuseIfTooManyUnkillableWorkers, type WorkerSupervision } from './supervision.ts'
 
 /** An idle worker is closed after this time. Kubelet repeats its calls about once a minute. */
 const MAX_WORKER_IDLE_MS = 90_000
@@ -58,7 +58,7 @@ export class WorkerPool<Job extends { do: string }, Outcome, Progress = never> {
       progress: undefined,
       responseTimer: undefined,
     }
-    const refusal = refuseIfTooManyUnkillable(this.#supervision, this.#left, job, namespace)
+    const refusal = refuseIfTooManyUnkillableWorkers(this.#supervision, this.#left, job, namespace)
     if (refusal === undefined) this.#waiting.push(task)
     else resolve(refusal)
     this.#dispatch()

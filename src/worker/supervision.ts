@@ -49,7 +49,7 @@ export async function countWorkerIfUnkillable(
 }
 
 /** Returns the outcome of a task whose owner or namespace has too many killed workers that have not ended. */
-export function refuseIfTooManyUnkillable<Job, Outcome>(
+export function refuseIfTooManyUnkillableWorkers<Job, Outcome>(
   supervision: WorkerSupervision<Job, Outcome> | undefined,
   left: UnkillableProcesses,
   job: Job,

@@ -1,6 +1,12 @@
 import { describe, expect, it, vi } from 'vitest'
 import { createFault, renderFault } from '../../src/errors/fault.ts'
-import { catchRefusalMessage, findFirstError, formatError, quoteValue, Refusal } from '../../src/errors/refusal.ts'
+import {
+  catchRefusalMessage,
+  formatError,
+  quoteValue,
+  Refusal,
+  unwrapSuppressedError,
+} from '../../src/errors/refusal.ts'
 
 describe('a refusal', () => {
   it('of one fault has that fault as its message', () => {
@@ -66,7 +72,7 @@ it('the first error is reported if the cleanup after it failed too', () => {
     }
   })()
   expect(thrown).toBeInstanceOf(SuppressedError)
-  expect(findFirstError(thrown)).toBe(first)
+  expect(unwrapSuppressedError(thrown)).toBe(first)
   expect(formatError(thrown)).toBe('it is missing')
 })
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
 import { describe, expect, it } from 'vitest'
-import { acceptPathAsAuthority } from '../../src/rpc/authority.ts'
+import { acceptSocketPathAsAuthority } from '../../src/rpc/authority.ts'
 
 interface Server {
   connect(): net.Socket
@@ -91,7 +91,7 @@ describe('a path in the header :authority', () => {
   })
 
   it('arrives with dashes in place of slashes, and all other headers and the content are unchanged', async () => {
-    const [answers, seen] = await statuses(acceptPathAsAuthority)
+    const [answers, seen] = await statuses(acceptSocketPathAsAuthority)
     expect(answers).toEqual([200])
     const expected = PATHS.map((path) => ({
       ':authority': path.replaceAll('/', '-'),
@@ -103,7 +103,7 @@ describe('a path in the header :authority', () => {
   })
 
   it('is accepted if its bytes arrive one by one', async () => {
-    await using http = await server(acceptPathAsAuthority)
+    await using http = await server(acceptSocketPathAsAuthority)
     const session = http2.connect('http://localhost', { createConnection: () => inPieces(http.connect()) })
     expect(await ask(session, { ':authority': '/a/b' }, 'body')).toBe(200)
     session.close()
@@ -129,7 +129,7 @@ describe('a path in the header :authority', () => {
       ])
       const head = Buffer.from([0, 0, payload.length, 1, 0x4 | 0x1 | 0x8 | 0x20, 0, 0, 0, 1])
       const settings = Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0])
-      await using http = await server(acceptPathAsAuthority)
+      await using http = await server(acceptSocketPathAsAuthority)
       const socket = http.connect()
       socket.write(Buffer.concat([Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'), settings, head, payload]))
       await expect.poll(() => http.seen).toMatchObject([{ ':authority': '-a-b', 'x-y': '/c/' }])
@@ -138,7 +138,7 @@ describe('a path in the header :authority', () => {
   })
 
   it('is not replaced in bytes that are not HTTP/2, and the server closes that connection', async () => {
-    await using http = await server(acceptPathAsAuthority)
+    await using http = await server(acceptSocketPathAsAuthority)
     for (const junk of ['GET / HTTP/1.1\r\n\r\n'.repeat(3), '\0'.repeat(100)]) {
       const socket = http.connect()
       socket.on('error', () => {})

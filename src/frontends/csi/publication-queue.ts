@@ -105,7 +105,7 @@ export class VolumePublicationQueue {
 
   #formatState({ kind, running: { progress, isWaiting }, startedAt }: TargetPathTask): string {
     const seconds = Math.round((this.#now() - startedAt) / 1000)
-    const walk = progress === undefined ? '' : ` (${formatTaskProgress(progress)})`
+    const walk = progress === undefined ? '' : ` (${formatCsiTaskProgress(progress)})`
     return isWaiting
       ? `waiting for ${seconds} s, as much else is being mounted: kubelet asks again`
       : `${CSI_TASK_WORDS[kind].activity} takes ${seconds} s so far${walk} and goes on: kubelet asks again`
@@ -118,7 +118,7 @@ export class VolumePublicationQueue {
   }
 }
 
-function formatTaskProgress({ visited, changed, isAnothers }: CsiTaskProgress): string {
+function formatCsiTaskProgress({ visited, changed, isAnothers }: CsiTaskProgress): string {
   const counts = `inodes visited: ${visited}, changed: ${changed}`
   return isAnothers ? `waiting for the walk of another call, ${counts}` : counts
 }

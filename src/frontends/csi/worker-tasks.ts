@@ -6,7 +6,7 @@ import type { WalkCounts } from '../../ownership/walk/report.ts'
 import type { GivenUpProcess } from '../../state/session.ts'
 import {
   createGivenUpProcessFault,
-  createTooManyUnkillableFault,
+  createTooManyUnkillableWorkersFault,
   createUnkillableProcessFault,
   MAX_UNKILLABLE_WORKERS,
 } from '../../worker/given-up.ts'
@@ -102,7 +102,7 @@ export function createCsiTaskSupervision(patienceMs: number): WorkerSupervision<
     maxLeft: MAX_UNKILLABLE_WORKERS,
     refuseTooManyLeft(namespace, pids, task) {
       if (task.do === 'stats') return createUnknownStatsOutcome(createUnkillableProcessFault(pids[0]))
-      const fault = createTooManyUnkillableFault(`namespace ${namespace}`, pids)
+      const fault = createTooManyUnkillableWorkersFault(`namespace ${namespace}`, pids)
       return {
         failure: { code: 'FAILED_PRECONDITION', message: `${renderFault(fault)}${formatFaultCode(fault.code)}` },
       }

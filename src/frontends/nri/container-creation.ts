@@ -48,7 +48,7 @@ const POD_STALLED_FAULT = createFault(
 )
 
 /** Input of so many containers is read concurrently. Each takes milliseconds. */
-const MAX_CONCURRENT_READS = 4
+const MAX_CONCURRENT_INPUT_READS = 4
 
 /** Returns the function that answers the runtime's CreateContainer calls. */
 export function createContainerCreationHandler({
@@ -60,7 +60,7 @@ export function createContainerCreationHandler({
 }: ContainerCreationSettings) {
   const unresponsive = new UnresponsiveVolumes()
   const refused = new RefusedContainers()
-  const readTurns = new FairSemaphore(MAX_CONCURRENT_READS)
+  const readTurns = new FairSemaphore(MAX_CONCURRENT_INPUT_READS)
 
   /** @param made continues after the deadline; the clones that it has made by then are removed */
   async function answer(

@@ -60,7 +60,7 @@ export interface CloneDecision {
  * @param podGroups groups of the pod's processes, for runtimes before NRI 0.11, which do not send the container's own
  * @throws {Refusal} for an annotation that is invalid, names a volume that cannot be mapped, or exceeds the node's rules
  */
-export function decideClones(
+export function decideContainerClones(
   pod: PodSandbox,
   container: Container,
   volumes: PodVolumes,

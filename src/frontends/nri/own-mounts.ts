@@ -65,7 +65,7 @@ export function restrictModekeepMounts(
     }
     const reading = readRestrictions(request, AbortSignal.timeout(giveUpMs))
     try {
-      const read = await Promise.race([reading, waitForTimeout(waitMs)])
+      const read = await Promise.race([reading, resolveAfterTimeout(waitMs)])
       if (read !== undefined)
         return mounts.flatMap(({ mount }, index) => addRestrictionsToMount(mount, read[index] ?? []))
       for (const { source } of mounts) slow.add(source)
@@ -132,6 +132,6 @@ function addRestrictionsToMount(mount: ContainerMount, restrictions: readonly st
 const listMountDestinations = (mounts: readonly { destination: string }[]) =>
   mounts.map(({ destination }) => destination)
 
-function waitForTimeout(ms: number): Promise<undefined> {
+function resolveAfterTimeout(ms: number): Promise<undefined> {
   return new Promise((resolve) => setTimeout(resolve, ms, undefined).unref())
 }

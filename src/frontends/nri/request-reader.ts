@@ -6,7 +6,7 @@ import { formatError, Refusal } from '../../errors/refusal.ts'
 import type { LogEvent } from '../../log/call-log.ts'
 import { hasGroupAnnotation } from './annotations.ts'
 import type { PodProcessGroupIds } from './cri.ts'
-import { decideClones } from './decide-clones.ts'
+import { decideContainerClones } from './decide-clones.ts'
 import { isModekeepFlexVolume, type PodVolumes } from './pod-volumes.ts'
 import type { Container, PodSandbox } from './protocol.ts'
 
@@ -24,7 +24,7 @@ export interface CloneDecisionSources {
 /** No node runs so many containers. */
 const MAX_WARNED_CONTAINERS = 10_000
 
-/** @returns a function that resolves to a container's clones (undefined: none), and rejects with refusals of `decideClones` */
+/** @returns a function that resolves to a container's clones (undefined: none), and rejects with refusals of `decideContainerClones` */
 export function createCloneRequestReader({
   kubeletDir,
   readConfig,
@@ -58,7 +58,7 @@ export function createCloneRequestReader({
     if (volumes === undefined) return undefined
     report("the pod's groups, from the container runtime")
     const rules = { kubeletDir, map: config.map }
-    const { request, warning } = decideClones(pod, container, volumes, rules, await groups)
+    const { request, warning } = decideContainerClones(pod, container, volumes, rules, await groups)
     if (warning !== undefined && isNew(`${pod.uid} ${container.name}`)) {
       const code: FaultCode = 'map-unmatched'
       log('warn', 'unmatched', { ...listContainerLogFields(pod, container), message: warning, code })

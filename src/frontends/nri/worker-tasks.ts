@@ -9,7 +9,7 @@ import type { ContainerTask, ContainerTaskResult } from '../../container/contain
 import { createFault, renderFault } from '../../errors/fault.ts'
 import { Refusal } from '../../errors/refusal.ts'
 import type { NriPluginRecord } from '../../state/process-records.ts'
-import { createTooManyUnkillableFault } from '../../worker/given-up.ts'
+import { createTooManyUnkillableWorkersFault } from '../../worker/given-up.ts'
 import type { WorkerPool } from '../../worker/pool.ts'
 import type { LostTaskOutcomes, RunningTask, WorkerLimits } from '../../worker/schedule.ts'
 import type { WorkerSupervision } from '../../worker/supervision.ts'
@@ -49,7 +49,7 @@ export function createContainerTaskSupervision(
     // Other tasks wait for a worker, because no container waits for them.
     refuseTooManyLeft: (namespace, pids, task) =>
       task.do === 'attach'
-        ? { failure: renderFault(createTooManyUnkillableFault(`namespace ${namespace}`, pids)) }
+        ? { failure: renderFault(createTooManyUnkillableWorkersFault(`namespace ${namespace}`, pids)) }
         : undefined,
   }
 }

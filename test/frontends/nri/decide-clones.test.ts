@@ -2,7 +2,7 @@ import { describe, expect, it, vi } from 'vitest'
 import { parseConfig } from '../../../src/config/config.ts'
 import { renderFault } from '../../../src/errors/fault.ts'
 import { catchRefusalMessage, Refusal } from '../../../src/errors/refusal.ts'
-import { decideClones, mayContainerNeedClone } from '../../../src/frontends/nri/decide-clones.ts'
+import { decideContainerClones, mayContainerNeedClone } from '../../../src/frontends/nri/decide-clones.ts'
 import { containerOf, decided, decisionOn, KUBELET, mountOf, POD, podOf, SOURCES, UID, USUAL, VOLUMES } from './pods.ts'
 
 const groups = (order: ReturnType<typeof decided>) =>
@@ -362,7 +362,7 @@ describe('the clone decision for a container refuses', () => {
   it("a pod uid that would lead out of kubelet's directory", () => {
     const pod = { ...podOf({ 'modekeep/group': '2000' }), uid: '../x' }
     const node = { kubeletDir: KUBELET, map: [{}] }
-    expect(() => decideClones(pod, containerOf([]), VOLUMES, node)).toThrow('is no uid of kubelet')
+    expect(() => decideContainerClones(pod, containerOf([]), VOLUMES, node)).toThrow('is no uid of kubelet')
   })
 })
 

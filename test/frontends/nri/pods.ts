@@ -1,7 +1,7 @@
 import { DEFAULT_MAP_RULES, type MapRule } from '../../../src/config/map-rule.ts'
 import type { ContainerCloneRequest } from '../../../src/container/clone-request.ts'
 import type { PodProcessGroupIds } from '../../../src/frontends/nri/cri.ts'
-import { type CloneDecision, decideClones } from '../../../src/frontends/nri/decide-clones.ts'
+import { type CloneDecision, decideContainerClones } from '../../../src/frontends/nri/decide-clones.ts'
 import type { PodVolumes } from '../../../src/frontends/nri/pod-volumes.ts'
 import type { Container, ContainerMount, PodSandbox } from '../../../src/frontends/nri/protocol.ts'
 
@@ -84,7 +84,7 @@ export function decisionOn(
 ): CloneDecision {
   const all = { ...(group === undefined ? {} : { 'modekeep/group': group }), ...annotations }
   const node = { kubeletDir: KUBELET, map }
-  return decideClones(podOf(all), containerOf([...USUAL, ...mounts], shape), volumes, node, podGroups)
+  return decideContainerClones(podOf(all), containerOf([...USUAL, ...mounts], shape), volumes, node, podGroups)
 }
 
 export function decided(...on: Parameters<typeof decisionOn>): ContainerCloneRequest | undefined {

@@ -91,7 +91,7 @@ describe.skipIf(why !== '')(`the device plugin${why}`, () => {
   })
 
   it.runIf(isRoot)(
-    "closes another user's connection before it reads, also if the socket's mode was opened",
+    "closes another user's connection before reading a request, also if the socket's mode permits all users",
     async () => {
       await using stage = new Stage()
       const { path } = await plugin(stage)

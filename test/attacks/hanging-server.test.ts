@@ -159,7 +159,7 @@ describe.skipIf(cannot !== '')(addSkipReason('a FUSE server that hangs', cannot)
     expect(await node.unmount('a')).toEqual(SUCCESS)
   })
 
-  it('that blocks a page of memory: the unmount of its mount still ends', async () => {
+  it('that blocks a page of memory of a process: the unmount of the FUSE mount still ends', async () => {
     const directory = node.podDirectory('a')
     const WRITE = 16
     const server = await startHangingServer(directory, `${node.top}/hangs`, String(WRITE))

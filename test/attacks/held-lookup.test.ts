@@ -226,7 +226,7 @@ describe.skipIf(cannot !== '')(
 )
 
 describe.skipIf(cannot !== '')(addSkipReason('a subPath of a CSI volume that a process keeps locked', cannot), () => {
-  it('its condition is unknown, one process waits for it, and the statistics of other volumes are answered', async (context) => {
+  it('has an unknown volume condition, one process waits for the subPath, and CSI statistics of other volumes are returned', async (context) => {
     const holder = compileHolder(context)
     const node = new CsiNode()
     onTestFinished(() => node.end())

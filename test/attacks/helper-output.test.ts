@@ -37,7 +37,7 @@ const WAYS: readonly [how: string, write: (bytes: Buffer) => string][] = [
 const SECRET = Buffer.from('Tr0ub4dor&3 is-not_Much/better+than "this", É')
 
 describe('a piece of a secret that a helper prints', () => {
-  it.each(WAYS)('%s is masked at any cut', (_how, write) => {
+  it.each(WAYS)('%s is masked wherever the output is cut', (_how, write) => {
     for (let from = 0; from + 8 <= 40; from++) {
       for (const size of [8, 9, 13, 20]) {
         const piece = write(SECRET.subarray(from, Math.min(40, from + size)))

@@ -65,7 +65,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect(groupOf('kept')).toBe(0)
   })
 
-  it('above the quota gets no group, and unmounts, restores and mounts without a group still succeed', async () => {
+  it('with records above the quota gets no group, and unmounts, restores and mounts without a group still succeed', async () => {
     stage.config = { ...stage.config, stateQuota: 2 ** 20 }
     make(8000)
     await expect(stage.mount('a', { ...options(), ...owned })).rejects.toThrow('"stateQuota"')

@@ -9,7 +9,7 @@ import { addSkipReason } from '../helpers/needs.ts'
 const cannot = cannotServe('bindfs')
 
 describe.skipIf(cannot !== '')(addSkipReason('a FUSE mount with secrets that has lost its guard', cannot), () => {
-  it('gets the guard back from heal and is otherwise unchanged', async () => {
+  it('gets a new guard mount from heal and is otherwise unchanged', async () => {
     const node = new FuseNode(['fuse.bindfs'])
     const source = `${node.volumes}/data`
     fs.mkdirSync(source)

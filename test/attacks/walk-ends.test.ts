@@ -81,7 +81,7 @@ describe.skipIf(cannot !== '')(addSkipReason('a pod that changes its volume endl
     },
   )
 
-  it('by creating files faster than they are walked makes the walk fail with that message; the next walk continues after it stops', async () => {
+  it('by creating files faster than they are walked makes the walk fail with that reason; the next walk continues after the pod stops', async () => {
     const { walked, quiet } = await volumeOn('xfs')
     {
       await using pod = await startRestless('fill', walked.directory)
@@ -118,7 +118,7 @@ describe.skipIf(cannot !== '')(addSkipReason('a pod that changes its volume endl
     expect(still(walked)).toEqual(all(walked, 5))
   })
 
-  it('by moving directories into each other does not make a walk enter one twice on the way down', async () => {
+  it('by moving directories into each other does not make a walk enter a directory twice on the way down', async () => {
     const { walked } = await volumeOn('tmpfs')
     const { directory } = walked
     makeTree(fs, directory, ['file c/a/in-a 0640', 'file c/b/in-b 0640'])

@@ -5,7 +5,7 @@ import { cannotInject, killAtEach } from '../helpers/inject.ts'
 import { BinaryNode } from '../helpers/kubelet-call.ts'
 import { listKillPoints, type TracedCall } from '../helpers/strace-text.ts'
 
-const title = `a call for an image killed at what it does to devices and mounts${cannotInject && ` (skipped: ${cannotInject})`}`
+const title = `a call for an image that is killed at an operation on devices or mounts${cannotInject && ` (skipped: ${cannotInject})`}`
 const TEN_MINUTES = 600_000
 
 /** What makes, holds or ends devices and mounts. */
@@ -39,7 +39,7 @@ function stage() {
 
 describe.skipIf(cannotInject !== '')(title, () => {
   it(
-    'mount: a loop device remains only for a mount, and the next calls work as at first',
+    'a mount killed at any such operation leaves a loop device only with a mount, and the next calls succeed',
     async () => {
       const { node, directory, call, mountWith, choose, expectNoneLost } = stage()
       const args = mountWith({})
@@ -64,7 +64,7 @@ describe.skipIf(cannotInject !== '')(title, () => {
   )
 
   it(
-    'unmount with a restore: the next one completes it, and no loop device remains',
+    'an unmount with a restore that is killed at any such operation is completed by the next unmount, and no loop device remains',
     async () => {
       const { node, directory, call, mountWith, choose, expectNoneLost } = stage()
       const walk = { ownership: 'walk', restoreOnUnmount: 'true', 'kubernetes.io/fsGroup': '2000' }

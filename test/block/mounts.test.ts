@@ -60,7 +60,7 @@ describe.skipIf(!isRoot).each(DISK_TYPES)(`%s on a disk and in an image${title}`
     expect(listLoopDevices(stage.top)).toEqual([`${device} ${image}`])
   })
 
-  it('shows the same file system to two pods', async () => {
+  it('is mounted for two pods from the same file system', async () => {
     await stage.mount('a', ask())
     await stage.mount('b', ask())
     expect(listLoopDevices(stage.top)).toHaveLength(1)
@@ -72,7 +72,7 @@ describe.skipIf(!isRoot).each(DISK_TYPES)(`%s on a disk and in an image${title}`
     expect(read('b')).toBe('content\n')
   })
 
-  it('is mounted once for concurrent calls', async () => {
+  it('is attached to one loop device by concurrent mounts of several pods', async () => {
     const pods = ['a', 'b', 'c', 'd', 'e']
     await Promise.all(pods.map((pod) => stage.mount(pod, ask())))
     expect(listLoopDevices(stage.top)).toHaveLength(1)
@@ -108,7 +108,7 @@ describe.skipIf(!isRoot).each(DISK_TYPES)(`%s on a disk and in an image${title}`
     expect(stage.layers('b')).toEqual([])
   })
 
-  it('refuses another file system, and names it', async () => {
+  it('is refused if the source has another file system, which the message names', async () => {
     const other: DiskType = fsType === 'squashfs' ? 'ext4' : 'squashfs'
     makeImage(`${image}2`, other)
     await expect(stage.mount('a', ask({ source: `${image}2` }))).rejects.toThrow(
@@ -119,7 +119,7 @@ describe.skipIf(!isRoot).each(DISK_TYPES)(`%s on a disk and in an image${title}`
     expect(listLoopDevices(stage.top)).toEqual([])
   })
 
-  it('mounts the new image after it was replaced under the same name', async () => {
+  it('is mounted from the new image after the image file was replaced under the same name', async () => {
     await stage.mount('a', ask())
     makeImage(`${image}2`, fsType, 'other\n')
     fs.renameSync(`${image}2`, image)
@@ -129,7 +129,7 @@ describe.skipIf(!isRoot).each(DISK_TYPES)(`%s on a disk and in an image${title}`
     expect(listLoopDevices(stage.top)).toHaveLength(1)
   })
 
-  it('mounts again after a reboot', async () => {
+  it('is mounted again after a reboot', async () => {
     await stage.mount('a', ask())
     stage.reboot()
     expect(listLoopDevices(stage.top)).toEqual([])

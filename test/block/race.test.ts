@@ -9,7 +9,7 @@ const ROUNDS = sized(100, 300, 3000)
 const title = `a source that is exchanged while it is mounted${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
 
 describe.skipIf(!isRoot)(title, () => {
-  it('is mounted as it was opened: never through a link, and never under the identity of another disk', async () => {
+  it('is never mounted through a link, and never under the identity of another disk', async () => {
     const stage = kernelStage('tmpfs')
     stage.allow({ fsTypes: ['squashfs'] })
     const at = (name: string) => `${stage.top}/volumes/${name}`

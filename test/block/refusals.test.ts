@@ -30,7 +30,7 @@ describe('the mount options of a disk', () => {
     ['btrfs', ['subvol=/a/b c', 'compress=zstd:3', 'discard']],
     ['btrfs', ['subvolid=256']],
     ['squashfs', ['ro', 'noexec']],
-  ] as const)('of %s accept %j', (fsType, options) => {
+  ] as const)('with file system %s accept %j', (fsType, options) => {
     expect(faults(fsType, [...options])).toEqual([])
   })
 
@@ -47,7 +47,7 @@ describe('the mount options of a disk', () => {
     ['btrfs', 'fatal_errors=panic'],
     ['squashfs', 'errors=panic'],
     ['squashfs', 'threads=1'],
-  ] as const)('of %s do not include %s', (fsType, option) => {
+  ] as const)('with file system %s do not include %s', (fsType, option) => {
     expect(faults(fsType, [option])).toEqual([expect.stringContaining(`has ["${option}"]: ${fsType} takes ro, rw,`)])
   })
 
@@ -58,7 +58,7 @@ describe('the mount options of a disk', () => {
     ['btrfs', 'subvolid=0', 'subvolid=256'],
     ['btrfs', 'rescue=all', 'rescue=nologreplay'],
     ['xfs', 'nouuid=1', 'nouuid'],
-  ] as const)('of %s refuse %s and show a valid value', (fsType, option, example) => {
+  ] as const)('with file system %s refuse %s and show a valid value', (fsType, option, example) => {
     expect(faults(fsType, [option])).toEqual([`option "mountOptions" has "${option}": write it like ${example}`])
   })
 
@@ -66,7 +66,7 @@ describe('the mount options of a disk', () => {
     ['ext4', 'noload'],
     ['xfs', 'norecovery'],
     ['btrfs', 'rescue=nologreplay'],
-  ] as const)('of %s accept %s only for read-only volumes', (fsType, option) => {
+  ] as const)('with file system %s accept %s only for read-only volumes', (fsType, option) => {
     expect(faults(fsType, [option], true)).toEqual([])
     expect(faults(fsType, [option])).toEqual([expect.stringContaining('which is for read-only volumes')])
   })

@@ -46,7 +46,7 @@ describe.skipIf(!isRoot)(`a walked image that no pod uses${title}`, () => {
     )
   })
 
-  it('is reported as missing if its file was deleted, and as another one if its file was replaced', async () => {
+  it('is reported as missing if its file was deleted, and as a different image if its file was replaced', async () => {
     fs.renameSync(image, `${image}.away`)
     expect(await gc()).toEqual([expect.stringContaining(`${image} is missing: put it back or mount it`)])
     await expect(restore()).rejects.toThrow(

@@ -71,7 +71,7 @@ describe('a file named by a user', () => {
     expect(opened).toEqual([])
   })
 
-  it('is neither waited for nor read if it was replaced by a FIFO or a device meanwhile', () => {
+  it('is neither waited for nor read if a FIFO or a device replaces the file before the open', () => {
     const fifo = named()
     execFileSync('mkfifo', [fifo])
     const regular = fs.statSync(import.meta.filename)

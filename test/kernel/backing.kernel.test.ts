@@ -46,7 +46,7 @@ describe.skipIf(!isRoot)(`the backing device or image of a file system${title}`,
   const common = (one: { identities: string[] }, other: { identities: string[] }) =>
     one.identities.filter((identity) => other.identities.includes(identity)).length
 
-  it('is the same image for any loop device and after a rename, and a copy is another one', () => {
+  it('is the same image for any loop device and after a rename, but a different image for a copy', () => {
     make('ext4', 'a')
     const first = mounted(image('a'), '-o', 'loop')
     expect(first.identities).toHaveLength(1)
@@ -60,7 +60,7 @@ describe.skipIf(!isRoot)(`the backing device or image of a file system${title}`,
     expect(common(mounted(image('copy'), '-o', 'loop'), first)).toBe(0)
   })
 
-  it('is unknown for a deleted image, also if another file has its name now', () => {
+  it('is unknown for a deleted image, also if another file now has the name of the image', () => {
     make('ext4', 'a')
     const device = attachDisk(image('a'))
     const before = mounted(device)
@@ -70,14 +70,14 @@ describe.skipIf(!isRoot)(`the backing device or image of a file system${title}`,
     expect(common(mounted(device), before)).toBe(0)
   })
 
-  it('is another one if the file system begins at another offset in the image', () => {
+  it('differs if the file system begins at another offset in the image', () => {
     make('ext4', 'a')
     execFileSync('sh', ['-c', 'cat "$1" "$1" > "$2"', 'sh', image('a'), image('twice')])
     const first = mounted(attachDisk(image('twice'), '--sizelimit', String(2 ** 24)))
     expect(common(mounted(attachDisk(image('twice'), '--offset', String(2 ** 24))), first)).toBe(0)
   })
 
-  it('is another one if the image is in an image that was copied too', () => {
+  it('differs for a copied image inside a copied image', () => {
     make('ext4', 'outer')
     make('ext4', 'inner')
     const outer = `${top}/outer-place`

@@ -30,7 +30,7 @@ function codeOf(open: () => unknown): string {
   }
 }
 
-it('isCached returns true after the kernel has looked up the path, also through links', () => {
+it('isPathCached returns true after the kernel has looked up the path, also through links', () => {
   fs.statSync(`${top}/link/b`)
   expect(inodes.isCached(`${top}/link/b`)).toBe(true)
   expect(inodes.isCached(`${top}/a/never looked up`)).toBe(false)
@@ -50,7 +50,7 @@ it('a cached open finds the same inode as an open, and throws EAGAIN for any oth
   expect(named('never looked up')).toEqual(['EAGAIN', 'EAGAIN', 'EAGAIN'])
 })
 
-it('a watch that must not wait follows cached directories by their paths, and skips others', async () => {
+it('a directory watch that must not wait watches cached directories by path, and skips uncached ones', async () => {
   const failures: string[] = []
   let changed = () => {}
   const watches = new DirectoryWatches(
@@ -75,7 +75,7 @@ it('a watch that must not wait follows cached directories by their paths, and sk
 })
 
 it.skipIf(cannotInject !== '').each(['ENOSYS', 'EINVAL'])(
-  `isCached returns false on a kernel that rejects the flag with %s${cannotInject && ` (skipped: ${cannotInject})`}`,
+  `isPathCached returns false on a kernel that rejects RESOLVE_CACHED with %s${cannotInject && ` (skipped: ${cannotInject})`}`,
   (code) => {
     const program = `const { isCached } = await import('${import.meta.dirname}/../../src/kernel/linux/open.ts'); console.log(isCached('/'))`
     const inject = ['-f', '-qq', '-e', 'trace=openat2', '-e', `inject=openat2:error=${code}`, '-o', `${top}/trace`]

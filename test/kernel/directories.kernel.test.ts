@@ -99,18 +99,18 @@ describe('a directory that is replaced after modekeep has opened it', () => {
     expect(tree(others)).toEqual(BEFORE)
   })
 
-  it('is still the one whose names modekeep lists', () => {
+  it('is the directory whose names modekeep lists, not the replacement', () => {
     fs.writeFileSync(`${others}/more`, '')
     expect(createTrustedFiles(exchangingBefore('readdirSync')).list(own).sort()).toEqual(['file', 'full'])
   })
 
-  it('is still the one in which modekeep creates a file', () => {
+  it('is the directory in which modekeep creates a file, not the replacement', () => {
     const isNew = (path: string) => path.endsWith('/new')
     createNodeFiles(exchangingBefore('openSync', isNew)).create(`${own}/new`, Buffer.from('bytes'))
     expect([tree(`${own}-moved`), tree(others)]).toEqual([['file', 'full', 'full/empty', 'new'], BEFORE])
   })
 
-  it("is still the one in which modekeep sets a file's mode", () => {
+  it("is the directory in which modekeep sets a file's mode, not the replacement", () => {
     const isAbout = (path: string) => path.endsWith('/file')
     createNodeFiles(exchangingBefore('openSync', isAbout)).chmod(`${own}/file`, 0o640)
     expect([fs.statSync(`${own}-moved/file`).mode & 0o777, fs.statSync(`${others}/file`).mode & 0o777]).toEqual([

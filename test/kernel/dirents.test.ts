@@ -42,7 +42,7 @@ describe('a block of directory entries', () => {
     expect(lengths).toEqual(all.flatMap(({ length }) => [length, length]))
   })
 
-  it('that is damaged is refused instead of being read endlessly', () => {
+  it('is refused if an entry is damaged, instead of being read endlessly', () => {
     const block = toDirents(names(2), 0)
     block.fill(0, 16, 18)
     expect(() => new DirentIterator(block).next()).toThrow('damaged')

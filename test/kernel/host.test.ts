@@ -9,7 +9,7 @@ describe('a system error', () => {
     expect(error).toMatchObject({ name: 'SystemError', syscall: 'fsconfig', code: 'EINVAL' })
   })
 
-  it('needs no detail', () => {
+  it('is formatted without a detail if none is given', () => {
     expect(new SystemError('openat2', 'ELOOP', '/srv/a').message).toBe('openat2 /srv/a: ELOOP')
   })
 })

@@ -122,7 +122,7 @@ describe('two combined mappings', () => {
     )
   })
 
-  it('store an id as the one that they show it for', () => {
+  it('store each shown id as the id that the mappings show it for', () => {
     fc.assert(
       fc.property(ranges, fc.nat(1400), (some, id) => {
         const shown = mapToShownId(some, id)

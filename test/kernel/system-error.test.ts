@@ -35,7 +35,7 @@ it('an error names the innermost file, and an error that is no system error is u
   expect(addPathToErrors('read', '/state/a', () => 5)).toBe(5)
 })
 
-it("tolerateSystemErrors and succeeds accept system errors, and throw modekeep's own errors", () => {
+it('tolerateSystemErrors and hasCallSucceeded accept system errors, and rethrow other errors of modekeep', () => {
   for (const code of ['ENOENT', 'EACCES', 'EIO']) {
     expect(tolerateSystemErrors(throws(refused(code)))).toBeUndefined()
     expect(hasCallSucceeded(throws(refused(code)))).toBe(false)

@@ -48,7 +48,7 @@ describe.each<[string, () => [typeof fs, string]]>([
   ['memfs', () => [memfs({ '/x': null }).fs as unknown as typeof fs, '/x']],
   ['real files', () => [fs, directory]],
 ])("modekeep's own files, on %s", (_where, place) => {
-  it('are written with mode 0600, and read back', () => {
+  it('are written with mode 0600, and reading them returns the same text', () => {
     const [over, top] = place()
     const files = createTrustedFiles(over)
     files.makeDirectory(`${top}/a/b`)
@@ -92,7 +92,7 @@ describe.each<[string, () => [typeof fs, string]]>([
     expect(over.readdirSync(top)).toEqual([])
   })
 
-  it('that are unreadable are an error', () => {
+  it('throw an error if they cannot be read', () => {
     const [over, top] = place()
     expect(() => createTrustedFiles(over).read(top)).toThrow(/EISDIR/)
   })
@@ -161,7 +161,7 @@ describe.each<[string, () => [typeof fs, string]]>([
     expect(over.readdirSync(`${top}/mounts`)).toEqual([])
   })
 
-  it('are refused with the first error if their directory is missing', () => {
+  it('are not written if their directory is missing, and the first error is thrown', () => {
     const [over, top] = place()
     expect(() => createTrustedFiles(over).replace(`${top}/none/record`, 'x')).toThrow(/ENOENT.*open/)
     expect(over.readdirSync(top)).toEqual([])
@@ -241,14 +241,14 @@ describe.each<[string, () => [typeof fs, string]]>([
   ['memfs', () => [memfs({ '/x': null }).fs as unknown as typeof fs, '/x']],
   ['real files', () => [fs, directory]],
 ])('empty directories, on %s', (_where, place) => {
-  it('are removed up to the top directory, which stays', () => {
+  it('are removed up to the given top directory, which remains', () => {
     const [over, top] = place()
     over.mkdirSync(`${top}/mounts/a/b/c`, { recursive: true })
     createTrustedFiles(over).removeEmpty(`${top}/mounts/a/b/c`, `${top}/mounts`)
     expect(over.readdirSync(`${top}/mounts`)).toEqual([])
   })
 
-  it('are removed up to the first that is not empty', () => {
+  it('are removed up to the first parent that is not empty', () => {
     const [over, top] = place()
     over.mkdirSync(`${top}/mounts/a/b/c`, { recursive: true })
     over.writeFileSync(`${top}/mounts/a/record`, '')

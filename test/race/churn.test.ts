@@ -15,7 +15,7 @@ const ROUNDS = sized(20, 60, 600)
 const STABLE = Array.from({ length: 40 }, (_, n) => `file d${n % 3}/stable${n} ${n % 2 ? '0640' : '4750'} 5`)
 
 onKernelStages('files that are created and deleted during a walk', (open) => {
-  it('do not affect others: all remaining files get the group, and are restored', async () => {
+  it('do not affect other files: all remaining files get the group, and are restored', async () => {
     const stage = open()
     onTestFinished(() => stage.close())
     const directory = `${stage.top}/volumes/data`
@@ -41,7 +41,7 @@ onKernelStages('files that are created and deleted during a walk', (open) => {
     expect(fs.readdirSync('/proc/self/fd').length).toBeLessThanOrEqual(handles)
   })
 
-  it('are skipped and reported, and never confused with what they replaced', async () => {
+  it('are skipped and reported, and never confused with the files that they replaced', async () => {
     const stage = open()
     onTestFinished(() => stage.close())
     const directory = `${stage.top}/volumes/data`

@@ -50,19 +50,19 @@ onKernelStages('a walk under attack', (open) => {
     expect.soft(arena.outside()).toEqual(outside)
   }
 
-  it('is not led out by directories and files that are exchanged with links to the node', () =>
+  it('does not leave the volume if directories and files are exchanged with links to the node', () =>
     attack(['exchange', ...arena.swapLinks.slice(0, 8)], ['exchange', ...arena.swapLinks.slice(8)]))
 
   it('skips devices and files linked outside, also if they are exchanged with files', () =>
     attack(['exchange', ...arena.swapSpecials]))
 
-  it('is not led out by directories that are moved out of the volume and back', () =>
+  it('does not leave the volume if directories are moved out of the volume and back', () =>
     attack(['move', ...arena.moveOut]))
 
   it('counts no name twice of a file linked outside if its directory is moved ahead of the walk', () =>
     attack(['exchange', ...arena.swapParents]))
 
-  it('by paths would be led out', async () => {
+  it('that used paths in place of handles would be led out of the volume', async () => {
     const actors = new Actors()
     await actors.start('exchange', ...arena.swapLinks)
     for (let tries = 0; tries < MOST_TRIES && !arena.isLedOut(2000); tries++) walkByPath(arena.volume, 2000)

@@ -24,7 +24,7 @@ onKernelStages('a subPath that is mounted while its source changes', (open) => {
   })
 
   describe.each(RACES)('$name', ({ actor: [how, ...paths], subPath, found, refused }) => {
-    it('shows a directory inside, or fails with the reason', async () => {
+    it('mounts a directory inside the source, or fails with the reason', async () => {
       const inside = found.map((path) => identityAt(stage.host, `${arena}/${path}`))
       const directory = stage.podDirectory('a')
       const actors = new Actors()

@@ -40,7 +40,7 @@ onKernelStages('a subPath that is resolved while its source changes', (open) => 
   }
 
   describe.each(RACES)('$name', ({ actor, subPath, found, refused }) => {
-    it.each(WAYS.slice(0, 2))('leads to an inode inside or to a refusal, %s', async (_name, way) => {
+    it.each(WAYS.slice(0, 2))('opens an inode inside the source or is refused, %s', async (_name, way) => {
       const inside = at(found)
       const inodes = way(stage.host.inodes)
       const handles = fs.readdirSync('/proc/self/fd').length
@@ -58,7 +58,7 @@ onKernelStages('a subPath that is resolved while its source changes', (open) => 
       expect(fs.readdirSync('/proc/self/fd').length).toBeLessThanOrEqual(handles)
     })
 
-    it('leads to an inode inside or to a refusal, before any step that the change happens', () => {
+    it('opens an inode inside the source or is refused, at whichever step the change happens', () => {
       const inside = at(found)
       const inodes = WAYS[1]?.[1](stage.host.inodes) ?? stage.host.inodes
       const outcomes: string[] = []

@@ -41,7 +41,7 @@ onKernelStages('a change between the inspection of an inode and its change by a 
     }
   }
 
-  it('makes the walk skip the inode, and the next walk changes it', async () => {
+  it('makes the walk skip the inode, and the next walk changes the inode', async () => {
     makeTree(stage.fs, source, ['file f 0640 5'])
     beforeLastLook(() => stage.fs.chmodSync(`${source}/f`, 0o604))
     await walk()

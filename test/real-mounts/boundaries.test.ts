@@ -46,7 +46,7 @@ onKernelStages('a walk at its boundaries', (open) => {
     expect(stage.noted.inodes).toMatchObject({ changed: 4 })
   })
 
-  it('returns file capabilities after its chown, and at a restore', async () => {
+  it('restores file capabilities after a chown, and when a restore changes the group back', async () => {
     makeTree(stage.fs, source, ['file ping 0755 5'])
     execFileSync(requireProgram('setfattr'), ['-n', 'security.capability', '-v', `0s${CAPABILITY}`, `${source}/ping`])
     await walk({ restoreOnUnmount: 'true' })
@@ -57,7 +57,9 @@ onKernelStages('a walk at its boundaries', (open) => {
     expect(attribute(`${source}/ping`)).toBe(CAPABILITY)
   })
 
-  it('reports immutable files, changes the rest, and tries them again the next time', async ({ skip }) => {
+  it('reports immutable files, changes all others, and retries the immutable ones in the next walk', async ({
+    skip,
+  }) => {
     makeTree(stage.fs, source, ['file fixed 0644', 'file free 0644'])
     try {
       execFileSync(requireProgram('chattr'), ['+i', `${source}/fixed`])
@@ -134,7 +136,7 @@ onKernelStages('a walk at its boundaries', (open) => {
     }
   })
 
-  it('changes no access and no modification time', async () => {
+  it('keeps access and modification times', async () => {
     makeTree(stage.fs, source, ['dir d 0755', 'file d/a 0644'])
     // A relative atime is renewed when older than the modification: only O_NOATIME keeps it.
     for (const path of ['', '/d', '/d/a']) stage.fs.utimesSync(`${source}${path}`, 1000, 2000)
@@ -155,7 +157,7 @@ onKernelStages('a walk at its boundaries', (open) => {
     expect(stage.layers('a')).toEqual([])
   })
 
-  it('ends with a mount without set-uid programs and devices', async () => {
+  it('makes a mount with nosuid and nodev', async () => {
     makeTree(stage.fs, source, ['file a 0644'])
     await walk()
     expect(stage.layers('a')[0]?.options).toEqual(expect.arrayContaining(['rw', 'nosuid', 'nodev']))

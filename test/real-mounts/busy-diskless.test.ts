@@ -101,7 +101,7 @@ describe.skipIf(cannot !== '')(
       expect((await readSelectedStatus(stage.session())).mounts).toEqual([])
     })
 
-    it('reports nothing after the last use ended, and a repeated unmount succeeds', async () => {
+    it('leaves status without a report after the last use has ended, and a repeated unmount succeeds', async () => {
       await end(await mountAndUse('tmpfs'))
       expect(await stage.unmount('a')).toBeUndefined()
       expect(listReadableMountRecords(stage)).toEqual([])

@@ -117,7 +117,7 @@ onKernelStages('a walk with changes by other threads', (open) => {
     expect(handles()).toBe(open)
   })
 
-  it('changes nothing the second time', async () => {
+  it('changes nothing if the volume already has the group', async () => {
     await arrange()
     await mount({ restoreOnUnmount: 'false' })
     await stage.unmount('a')
@@ -146,7 +146,7 @@ onKernelStages('a walk with changes by other threads', (open) => {
     await expectRestored(before)
   })
 
-  it('has the same result without other threads', async () => {
+  it('has the same result with one thread as with several', async () => {
     const before = await arrange(LONG_AGO_MS)
     const { inodes } = stage.host
     const walked = async () => {
@@ -201,7 +201,7 @@ onKernelStages('a walk with changes by other threads', (open) => {
     expect(handles()).toBe(open)
   })
 
-  it('changes itself what a thread could not change', async () => {
+  it('changes on the main thread each inode that another thread could not change', async () => {
     const before = await arrange()
     between((changes) => ({ set: (at, change) => changes.set(at, at % 100 === 0 ? unmet(change) : change) }))
     await mount()
@@ -210,7 +210,7 @@ onKernelStages('a walk with changes by other threads', (open) => {
     await expectRestored(before)
   })
 
-  it("keeps a user's change that came before the permission bits", async () => {
+  it('keeps a mode that a user sets after the chown and before the chmod', async () => {
     await arrange(LONG_AGO_MS)
     between((changes) => {
       let isUnderWay = false
@@ -257,7 +257,7 @@ onKernelStages('a walk with changes by other threads', (open) => {
     expect(report().changed).toBe(Object.keys(before).length - 1)
   })
 
-  it('skips what was changed after the inspection, and the next walk changes it', async () => {
+  it('skips an inode that was changed after its inspection, and the next walk changes that inode', async () => {
     // Fewer than a batch: it has all of them.
     makeTree(stage.fs, source, MANY.slice(0, 300))
     await wait(RECENT_MS)

@@ -15,7 +15,7 @@ describe.skipIf(cannot !== '')(addSkipReason('doctor', cannot), () => {
     return { stdout, state, config }
   }
 
-  it('reports a read-only state directory', () => {
+  it('reports a state directory on a read-only file system', () => {
     const node = new BinaryNode()
     const state = `${node.top}/own-state`
     fs.mkdirSync(state, { mode: 0o700 })

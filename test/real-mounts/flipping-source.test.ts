@@ -76,7 +76,7 @@ onKernelStages('a source with atomic updates', (open) => {
     expect(stage.fs.readFileSync(`${directory}/name`, 'utf8')).toBe('turn 1')
   })
 
-  it('is watched at its exchanged link, also below the source', async () => {
+  it('makes heal --watch react to an exchange of its link, also below the source', async () => {
     stage.fs.mkdirSync(`${source}/nested`)
     write(`${source}/nested`, { name: 'one' })
     await mount('nested/name')

@@ -27,7 +27,7 @@ onKernelStages("a foreign mount outside of kubelet's volume directories", (open)
       volumeKindLookup,
     )
 
-  it('is neither replaced nor unmounted, and the message names the remedy', async () => {
+  it('is neither replaced nor unmounted by modekeep, and the message names the remedy', async () => {
     execFileSync('mount', ['-t', 'tmpfs', 'theirs', directory])
     try {
       stage.fs.writeFileSync(`${directory}/theirs`, '')

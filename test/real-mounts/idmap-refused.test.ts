@@ -87,7 +87,7 @@ describe.skipIf(noFuse !== '')(`an idmapped mount of a FUSE file system${noFuse}
 })
 
 describe.skipIf(skipped !== '')(`an idmapped mount leaves${skipped}`, () => {
-  it('no process and no open file', () => {
+  it('no process and no open file descriptor behind', () => {
     const top = scratch()
     const volume = mountNew(top, 'tmpfs')
     withMapped(volume, 0, 2000)
@@ -98,7 +98,7 @@ describe.skipIf(skipped !== '')(`an idmapped mount leaves${skipped}`, () => {
     expect(children()).toEqual([])
   })
 
-  it('no user namespace: with a limit of two, forty can be made one after another', () => {
+  it('no user namespace behind: with a limit of two namespaces, forty mounts can be made in turn', () => {
     const limited = 'echo 2 > /proc/sys/user/max_user_namespaces && exec "$@"'
     const program = `${import.meta.dirname}/namespaces-in-turn.ts`
     const [nsenter = '', ...enter] = inNamespaceOfAllIds()

@@ -82,7 +82,7 @@ onKernelStages('a walk, inside of a volume,', (open) => {
     expect(stage.fs.lstatSync(`${source}/a`).gid).toBe(2000)
   })
 
-  it('changes what mounts cover, and not what they show', async () => {
+  it('changes the inodes that mounts inside the volume cover, and not the inodes that those mounts show', async () => {
     const before = makeMounts()
     await walk({ submounts: 'hide' })
     expect(mounted()).toEqual(before)

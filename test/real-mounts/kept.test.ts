@@ -16,7 +16,7 @@ const OWNERS: readonly (readonly [number, number])[] = [
 ]
 const MODES = ['4755', '2755', '6755', '4711', '2644', '6000', '1777', '0755']
 
-onKernelStages('unchanged by a walk and its restore', (open) => {
+onKernelStages('a walk and its restore', (open) => {
   let stage: Stage
   let source: string
   let names: string[]
@@ -78,7 +78,9 @@ onKernelStages('unchanged by a walk and its restore', (open) => {
     names = ['.', ...stage.fs.readdirSync(source, { recursive: true, encoding: 'utf8' })]
   }
 
-  it('are set-uid and set-gid of files, capabilities, ACLs, other attributes, owners and times', async ({ skip }) => {
+  it('keep set-uid and set-gid bits of files, capabilities, ACLs, other attributes, owners and times', async ({
+    skip,
+  }) => {
     makeFiles(skip)
     const xattrs = attributes(source)
     expect(xattrs.match(/security\.capability=/g)).toHaveLength(3 * MODES.length * OWNERS.length)
@@ -101,7 +103,7 @@ onKernelStages('unchanged by a walk and its restore', (open) => {
     expect(attributes(source)).toBe(xattrs)
   })
 
-  it('is the ctime of inodes that need no change, privileged or not', async ({ skip }) => {
+  it('keep the ctime of inodes that need no change, with and without set-id bits', async ({ skip }) => {
     makeFiles(skip)
     const all = facts('mode')
     for (const [name, mode] of Object.entries(all)) {

@@ -36,7 +36,7 @@ onKernelStages('file names', (open) => {
   const count = (group: number) =>
     execFileSync('find', [source, '-gid', String(group), '-printf', '.']).toString().length
 
-  it('are bytes: every one is walked and restored, of files, of directories and inside them', async () => {
+  it('of any bytes are walked and restored, for files, directories and their content', async () => {
     makeTree(stage.fs, source, ['dir files 0755', 'dir directories 0755'])
     for (const name of UNIQUE) {
       stage.fs.writeFileSync(at(Buffer.from('files'), name), '')

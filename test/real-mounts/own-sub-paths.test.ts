@@ -137,7 +137,7 @@ onKernelStages("a container's subPath of modekeep's own volume after an atomic u
     expect(read(bound)).toBe('two')
   })
 
-  it('keeps the mapping of its volume', async () => {
+  it('keeps the id mapping of its volume after a repair', async () => {
     write(source, { config: 'one' })
     fs.chownSync(source, 0, 100)
     const directory = await mountVolume({ ownership: 'idmap', 'kubernetes.io/fsGroup': '2000' })

@@ -55,7 +55,7 @@ onKernelStages('a subPath', (open) => {
     expect(isEmptyDirectory()).toBe(true)
   })
 
-  it('is replaced by one of another type, and back', async () => {
+  it('is replaced by a subPath of another type, and back', async () => {
     await stage.mount('a', { source, subPath: 'sub' })
     await stage.mount('a', { source, subPath: 'top' })
     expect(read()).toBe('top')
@@ -175,7 +175,7 @@ onKernelStages('a subPath', (open) => {
     stage.fs.rmSync(directory)
   })
 
-  it('is all that a walk and a restore change', async () => {
+  it('limits a walk and a restore to the inodes below the subPath', async () => {
     const asked = { ownership: 'walk', restoreOnUnmount: 'true', 'kubernetes.io/fsGroup': '2000' }
     await stage.mount('a', { source, subPath: 'sub', ...asked })
     expect(groups(listTree(stage.fs, source))).toEqual({

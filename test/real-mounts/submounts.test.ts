@@ -90,7 +90,7 @@ onKernelStages('a mount inside of the source', (open) => {
     await expect(call('b')).rejects.toThrow('has mounts inside')
   })
 
-  it('is reported by status, doctor and plan, also if it came later', async () => {
+  it('is reported by status, doctor and plan, also if it was mounted after the volume', async () => {
     await call('a')
     expect((await status()).mounts).toMatchObject([{ hiddenSubmounts: null }])
     expect([...checkHiddenMounts(stage.session())]).toEqual([])
@@ -113,7 +113,7 @@ onKernelStages('a mount inside of the source', (open) => {
     ])
   })
 
-  it('does not count if it is of kubelet or modekeep', async () => {
+  it('is ignored if kubelet or modekeep mounted it', async () => {
     for (const name of ['kubelet/pods/u/volumes/kubernetes.io~secret/v', 'kubelet/plugins/kubernetes.io/csi/v']) {
       mountDisk(name)
     }

@@ -147,7 +147,7 @@ onKernelStages('around a walk', (open) => {
     }
   })
 
-  it('an interrupted restore is completed or walked over, and no pod sees it half done', async () => {
+  it('an interrupted restore is completed or replaced by a walk before any pod gets the volume', async () => {
     makeTree(
       stage.fs,
       source,
@@ -200,7 +200,7 @@ onKernelStages('around a walk', (open) => {
     expect(modes(now())).toEqual(modes(before))
   })
 
-  it('inodes that a restore did not visit are restored the next time', async () => {
+  it('inodes that an interrupted restore did not visit are restored by the next restore', async () => {
     makeTree(stage.fs, source, ['file a 0640 5', 'file b 0640 5'])
     await stage.mount('a', asked())
     stage.fs.renameSync(`${source}/b`, `${stage.top}/hidden`)

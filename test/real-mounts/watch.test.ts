@@ -117,7 +117,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect(watch.text()).toMatch(/\nended\n$/)
   })
 
-  it('does not keep its process from ending otherwise', async () => {
+  it('does not keep the process of heal --watch alive after all other work has ended', async () => {
     const watch = start(['exit', top])
     expect(await watch.end()).toEqual({ code: 7, by: null })
   })
@@ -134,7 +134,7 @@ describe.skipIf(!isRoot)(title, () => {
   it.each([
     ['max_inotify_watches', /^warn cannot watch directories \(ENOSPC.*max_user_watches/gm],
     ['max_inotify_instances', /^warn cannot watch directories \(EMFILE.*max_user_instances/gm],
-  ])('reports once that %s is reached, and still sees mounts', async (limit, said) => {
+  ])('reports once that %s is reached, and continues to react to mounts', async (limit, said) => {
     const others = ['a', 'b', 'c'].map((name) => `${top}/${name}`)
     for (const path of others) fs.mkdirSync(path)
     const watch = start(['plain', ...others], limit)

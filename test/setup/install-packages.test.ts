@@ -49,7 +49,7 @@ describe.skipIf(why !== '')(`the packages of the tests${why && ` (skipped: ${why
   })
 
   it.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
-    'leave nothing if %s interrupts their installation',
+    'leave no policy file if %s interrupts their installation',
     async (signal) => {
       const { top, args, options, policy } = machine(undefined, 'touch begun; sleep 1; touch ended')
       const child = spawn('unshare', args, { ...options, stdio: 'ignore' })

@@ -40,7 +40,7 @@ async function inWorker(script: string): Promise<unknown> {
 }
 
 describe('the kernel addon', () => {
-  it('returns what the kernel returned, or -errno', () => {
+  it('returns the result of a system call, or -errno after a failure', () => {
     const { arena, rows, calls, run } = load()
     Buffer.from(arena).write('/no such file\0/\0')
     const openat = calls.openat ?? -1
@@ -56,14 +56,14 @@ describe('the kernel addon', () => {
     expect(root).toBeGreaterThan(2)
   })
 
-  it('makes calls of the rows up to the first refused one', () => {
+  it('makes the prepared system calls up to the first refused one', () => {
     const { rows, calls, run } = load()
     for (const at of [0, 8, 16]) rows.set([calls.close ?? -1, at === 8 ? 0.5 : -1, 0, 0, 0, 0, 0, 7], at)
     run(3)
     expect([rows[7], rows[15], rows[23]]).toEqual([-9, Number.NaN, 7])
   })
 
-  it('keeps its memory if JavaScript transfers its own view of it', () => {
+  it('keeps the memory of its calls if JavaScript transfers the ArrayBuffer of that memory', () => {
     const { arena, rows, calls, run } = load()
     const given = arena.transfer()
     rows.set([calls.openat ?? -1, -100, 0])
@@ -74,7 +74,7 @@ describe('the kernel addon', () => {
     expect(rows[7]).toBe(-2)
   })
 
-  it('has its own arena in each environment, which is freed with it', async () => {
+  it('has separate call memory in each Node environment, and frees the memory with the environment', async () => {
     const before = mapped()
     const own = load()
     Buffer.from(own.arena).write('own')
@@ -160,7 +160,7 @@ describe.skipIf(!isRoot)(title, () => {
     while (!isSo()) await new Promise((resolve) => setTimeout(resolve, 1))
   }
 
-  it('have memory for each job', () => {
+  it('have separate memory for each job', () => {
     expect(load().changes.byteLength).toBe(JOBS * CHANGES * CHANGE_WORDS * 4)
   })
 
@@ -179,7 +179,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect(seen(handle)).toEqual([6, '660'])
   })
 
-  it('set only the one that differs', () => {
+  it('set only the group or only the mode if the other is already right', () => {
     const handle = file()
     expect(made(handle, { [GROUP]: 5 })).toBe(MADE)
     expect(seen(handle)).toEqual([5, '660'])
@@ -208,7 +208,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect([resultOf(addon, 0), seen(here)]).toEqual([MADE, [6, '660']])
   })
 
-  it('are the first N of a job, each with its own result', () => {
+  it('are made for the first N entries of a job, and each entry has its own result', () => {
     const addon = load()
     const handles = [file(), file(), file()]
     for (const [at, handle] of handles.entries()) put(addon, at, handle, at === 0 ? { [SEEN_GROUP]: 7 } : {})
@@ -367,7 +367,7 @@ describe('directory entries that the kernel addon inspects', () => {
     })
   }
 
-  it('have memory for two batches', () => {
+  it('have memory for two batches of 256 entries', () => {
     expect(load().sights.byteLength).toBeGreaterThanOrEqual(LOOKERS * SIGHTS * SIGHT)
   })
 
@@ -395,7 +395,7 @@ describe('directory entries that the kernel addon inspects', () => {
     ])
   })
 
-  it('have their attributes listed, or the error', () => {
+  it('return their extended attribute names, or the error of the listing', () => {
     const { handle } = directory()
     const [file, gone] = seen(handle, HOLD_AND_LIST, ['file', 'gone'])
     // The file has no attributes, or the kernel lacks listxattrat(2): before Linux 6.13.
@@ -403,14 +403,14 @@ describe('directory entries that the kernel addon inspects', () => {
     expect(gone).toMatchObject({ handle: -2, look: UNTOLD, list: UNTOLD })
   })
 
-  it('end at the end of their memory', () => {
+  it('are inspected up to the end of the batch memory, and not beyond', () => {
     const { handle } = directory()
     // A name has at most 255 bytes. The 256th byte is not read.
     const found = seen(handle, HOLD, [Buffer.alloc(SIGHT - NAME, 'x'), 'file'])
     expect(found.map((one) => Math.min(one.handle, 0))).toEqual([-2, 0])
   })
 
-  it('need an open directory, an idle job and known flags', () => {
+  it('are refused for a closed directory, a running job or unknown flags', () => {
     const { look, finish } = load() as { look(...args: unknown[]): void; finish(job: number): number }
     const usual = [JOBS, 3, LOOK, 0, 0]
     const odd = [-1, 0.5, Number.NaN, '0', undefined, null, {}, 0n]

@@ -35,5 +35,5 @@ async function check(): Promise<void> {
 }
 
 describe.skipIf(noCompiler !== '')(`the table of system calls${noCompiler}`, () => {
-  it('no forbidden row of many random ones reaches the kernel', check, PATIENCE)
+  it('permits no forbidden system call among many random ones', check, PATIENCE)
 })

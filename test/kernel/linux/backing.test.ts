@@ -38,7 +38,7 @@ describe('a disk is recognized by', () => {
     expect(readDeviceNames(device('sda', files))).toEqual({ shown, identities })
   })
 
-  it('with the number of its partition', () => {
+  it('the identity of the whole disk and the partition number, for a partition', () => {
     device('sda', { wwid: 'naa.5' })
     const identities = ['wwid naa.5 partition 2']
     expect(readDeviceNames(device('sda/sda2', { partition: '2' }))).toEqual({ shown: 'sda2 (wwid naa.5)', identities })

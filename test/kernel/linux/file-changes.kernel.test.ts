@@ -52,7 +52,7 @@ describe.skipIf(!isRoot)(title, () => {
     }
   })
 
-  it('are made before their slots are freed', () => {
+  it('are completed before their job slots are freed', () => {
     const [handle = -1 as Handle] = files(1)
     const changes = inodes.changes(1) ?? expect.unreachable()
     set(changes, 0, handle)
@@ -61,7 +61,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect(inodes.ownership(handle)).toMatchObject({ gid: 7, mode: 0o100640 })
   })
 
-  it('have slots for several walks, and each slot has one owner', () => {
+  it('have job slots for several walks, and each slot belongs to one walk', () => {
     const all: FileChangeBatch[] = []
     for (let changes = inodes.changes(BATCH); changes; changes = inodes.changes(BATCH)) all.push(changes)
     expect(all.length).toBeGreaterThanOrEqual(16)
@@ -77,7 +77,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect(inodes.changes(1)).toBeUndefined()
   })
 
-  it('get no slots if too few are free', () => {
+  it('get no job slot if too few slots are free', () => {
     expect(inodes.changes(ROOM + 1)).toBeUndefined()
     have(ROOM)
   })

@@ -4,7 +4,7 @@ import { expect, it, onTestFinished } from 'vitest'
 import { hasSocketListener } from '../../../src/kernel/linux/diagnosis.ts'
 import { scratch } from '../../real-mounts/mapped-volume.ts'
 
-it('isListening returns true for a Unix socket by any link, until its listener ends', async () => {
+it('hasSocketListener returns true for a Unix socket behind any link until its listener ends', async () => {
   const top = scratch()
   fs.mkdirSync(`${top}/run`)
   fs.symlinkSync('run', `${top}/link`)

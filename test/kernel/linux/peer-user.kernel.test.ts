@@ -21,7 +21,7 @@ async function accepted(listen: { path: string } | { port: number; host: string 
   return socket
 }
 
-it("the user of a Unix socket's peer is known, and undefined after the connection has ended", async () => {
+it("the user id of a Unix socket's peer is returned, and is undefined after the connection has ended", async () => {
   const top = fs.mkdtempSync(`${tmpdir()}/modekeep-peer-`)
   onTestFinished(() => fs.rmSync(top, { recursive: true }))
   const socket = await accepted({ path: `${top}/socket` })

@@ -12,7 +12,7 @@ it.each([
 })
 
 it.each(['', '0::/system.slice/kubelet.service\n', '0::/kubepods/pod0123456789abcdef0123456789abcdef/1\n'])(
-  'other processes belong to no pod: %j',
+  'a process with the cgroup file %j belongs to no pod',
   (text) => expect(parseCgroupPodUid(text)).toBeUndefined(),
 )
 

@@ -39,7 +39,7 @@ describe('the flags of a mount', () => {
     [['noatime', 'nodiratime', 'noexec', 'ro'], ALWAYS | NOATIME | NODIRATIME | NOEXEC | RDONLY, ATIME],
     [['size=64m', 'mode=0770', 'noexec'], ALWAYS | NOEXEC, 0],
     [['unknown'], ALWAYS, 0],
-  ])('for %j', (options, set, clear) => {
+  ])('are parsed from the mount options %j', (options, set, clear) => {
     expect(parseMountFlags(options, false)).toEqual({ set, clear })
     expect(parseMountFlags(options, true)).toEqual({ set: set | RDONLY, clear })
   })
@@ -55,13 +55,13 @@ describe('the flags of a mount', () => {
     },
   )
 
-  it('clear only the atime flags, for any options', () => {
+  it('never clear flags other than the atime flags, for any mount options', () => {
     expect(parseMountFlags([...MOUNT_OPTIONS_BY_NAME.keys()], false).clear).toBe(ATIME)
   })
 })
 
 describe('the mount flags for a pod', () => {
-  it('are all except suid and dev', () => {
+  it('include every known flag except suid and dev', () => {
     expect(ORDINARY_MOUNT_OPTIONS).toEqual([
       'ro',
       'rw',

@@ -52,7 +52,7 @@ describe('the location of a directory', () => {
     expect(createLocationFinder(table)('/srv/data')).toBeUndefined()
   })
 
-  it('is found if the root mount is its own parent', () => {
+  it('is found in a mount table whose root mount is its own parent', () => {
     expect(createLocationFinder(row(20, 20, '8:1', '/', '/'))('/a')).toEqual({ device: '8:1', path: '/a' })
   })
 })

@@ -4,7 +4,7 @@ import { rendered } from '../../helpers/rendered.ts'
 
 describe('the option subPath', () => {
   it.each(['a', 'a/b/c', '...', '..data', 'a..b/..c', '.hidden', 'a b', 'a\\b', 'é'.repeat(127)])(
-    'may be %j',
+    'accepts %j',
     (subPath) => {
       expect(checkSubPath(subPath)).toEqual([])
     },
@@ -19,7 +19,7 @@ describe('the option subPath', () => {
     },
   )
 
-  it('is refused if it is empty', () => {
+  it('is refused if the text is empty', () => {
     expect(rendered(checkSubPath(''))).toEqual([
       'option "subPath" is empty: name a part of the source, or leave subPath out',
     ])
@@ -33,7 +33,7 @@ describe('the option subPath', () => {
     )
   })
 
-  it('is shown truncated, with control characters escaped', () => {
+  it('is quoted in messages truncated and with control characters escaped', () => {
     const [fault] = checkSubPath(`/\u001b[31m${'x/'.repeat(2000)}x`)
     expect(rendered(fault)).toMatch(/^option "subPath" is "\/\\u001b\[31m[x/]+… \(4009 characters\): write/)
   })

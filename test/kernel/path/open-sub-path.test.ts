@@ -77,7 +77,7 @@ onKernelStages('a subPath', (open) => {
   })
 
   it.each(KERNEL_CASES)(
-    'that is %s has the same result in one call and by components',
+    'has the same result in one call and by components if the subPath is %s',
     async (_name, fill, subPath, outcome) => {
       await fill(here.source)
       check(here, subPath, outcome)

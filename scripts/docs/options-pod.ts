@@ -1,7 +1,7 @@
 import type * as z from 'zod/mini'
 import { DEFAULT_CONFIG } from '../../src/config/defaults.ts'
 import { type RecordedRequest, toRecordedRequest } from '../../src/config/mount-request.ts'
-import { optionsSchema, parseFlexVolumeRequest } from '../../src/config/request.ts'
+import { parseFlexVolumeRequest, volumeOptionsSchema } from '../../src/config/request.ts'
 import { volumeKindLookup } from '../../src/volume/index.ts'
 import { type AuthorOption, type AuthorOptionKey, KUBELET_TEXTS, OPTION_TEXTS } from './request-descriptions.ts'
 import { describeSchemaValues } from './schema-values.ts'
@@ -25,7 +25,7 @@ function formatDefaultValue(key: AuthorOptionKey, { member, leftOut }: AuthorOpt
 
 function createOptionRow(key: AuthorOptionKey, option: AuthorOption): string[] {
   const { text, example, values, appliesTo } = option
-  const schema: z.core.$ZodType = optionsSchema.shape[key]
+  const schema: z.core.$ZodType = volumeOptionsSchema.shape[key]
   const meaning = appliesTo === undefined ? text : `${text} For ${appliesTo}.`
   return [
     formatMarkdownCode(key),
@@ -48,7 +48,7 @@ export function createAuthorOptionsTable(): string {
 
 export function createKubeletKeysTable(): string {
   const rows = Object.entries(KUBELET_TEXTS).map(([key, { text, example, values }]) => {
-    const schema: z.core.$ZodType = optionsSchema.shape[key as keyof typeof optionsSchema.shape]
+    const schema: z.core.$ZodType = volumeOptionsSchema.shape[key as keyof typeof volumeOptionsSchema.shape]
     return [formatMarkdownCode(key), values ?? describeSchemaValues(schema), text, formatMarkdownCode(String(example))]
   })
   return formatMarkdownTable(['key', 'values', 'meaning', 'example'], rows)

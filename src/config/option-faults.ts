@@ -3,7 +3,7 @@ import { quoteValue } from '../errors/refusal.ts'
 import type { MountRequest } from './mount-request.ts'
 
 /** Kubelet's keys of the pod's fsGroup: up to 1.14, and since (flexvolume/util.go, driver-call.go). */
-const FS_GROUP_KEYS = ['kubernetes.io/fsGroup', 'kubernetes.io/mounterArgs.FsGroup'] as const
+const FS_GROUP_OPTION_KEYS = ['kubernetes.io/fsGroup', 'kubernetes.io/mounterArgs.FsGroup'] as const
 
 // chown(2) does not change the group for (gid_t)-1, so it is no valid group.
 const MAX_GROUP_ID = 4294967294
@@ -18,7 +18,7 @@ export function parseGroupId(text: string): number | 'none' | undefined {
 
 /** Reads the pod's group from both keys; undefined: no group is requested. */
 export function parseFsGroup(options: ReadonlyMap<string, unknown>): { group: number | undefined; faults: Fault[] } {
-  const values = FS_GROUP_KEYS.flatMap((key) => {
+  const values = FS_GROUP_OPTION_KEYS.flatMap((key) => {
     const text = options.get(key)
     return typeof text === 'string' ? [{ key, text, value: parseGroupId(text) }] : []
   })

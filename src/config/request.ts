@@ -21,7 +21,7 @@ const createOptionalEnumSchema = <const V extends readonly [string, ...string[]]
   z.optional(createEnumSchema(values))
 
 /** The options of a pod's author, and kubelet's own keys (flexvolume/util.go). Every value is a string. */
-export const optionsSchema = z.strictObject({
+export const volumeOptionsSchema = z.strictObject({
   source: optionTextSchema,
   subPath: optionTextSchema,
   mountOptions: optionTextSchema,
@@ -43,12 +43,12 @@ export const optionsSchema = z.strictObject({
   'kubernetes.io/serviceAccount.name': optionTextSchema,
 })
 
-export type VolumeOptions = z.infer<typeof optionsSchema>
+export type VolumeOptions = z.infer<typeof volumeOptionsSchema>
 
 const KUBELET_OPTION_PREFIX = 'kubernetes.io/'
 
 /** The options that an author writes by hand, for messages and documentation. */
-export const AUTHOR_OPTION_KEYS = Object.keys(optionsSchema.shape).filter(
+export const AUTHOR_OPTION_KEYS = Object.keys(volumeOptionsSchema.shape).filter(
   (key) => !key.startsWith(KUBELET_OPTION_PREFIX),
 )
 
@@ -64,7 +64,7 @@ export function checkVolumeOptions(entries: readonly [string, unknown][]): {
   // Only kubelet may write below kubernetes.io/ (API validation), and a key added by a newer kubelet must not break
   // mounts.
   const { known, kubeletOptions, unknown } = Object.groupBy(entries, ([key]) => {
-    if (Object.hasOwn(optionsSchema.shape, key)) return 'known'
+    if (Object.hasOwn(volumeOptionsSchema.shape, key)) return 'known'
     return key.startsWith(KUBELET_OPTION_PREFIX) ? 'kubeletOptions' : 'unknown'
   })
   // Some of these values are secrets, so no value is shown.
@@ -79,7 +79,7 @@ export function checkVolumeOptions(entries: readonly [string, unknown][]): {
         `the options are ${AUTHOR_OPTION_KEYS.join(', ')}`,
       ),
     )
-  const { data, error } = z.safeParse(optionsSchema, Object.fromEntries(known ?? []))
+  const { data, error } = z.safeParse(volumeOptionsSchema, Object.fromEntries(known ?? []))
   for (const issue of error?.issues ?? [])
     faults.push(createOptionFault('option-format', issue.path.join('.'), issue.message))
   const invalidKeys = new Set(error?.issues.map(({ path }) => String(path[0])))
@@ -87,7 +87,7 @@ export function checkVolumeOptions(entries: readonly [string, unknown][]): {
   // An unknown key may be a misspelt missing one.
   const missing = unknown ? AUTHOR_OPTION_KEYS.filter((key) => !Object.hasOwn(readable, key)) : []
   return {
-    options: data ?? z.parse(optionsSchema, readable),
+    options: data ?? z.parse(volumeOptionsSchema, readable),
     faults,
     uncertainKeys: new Set([...invalidKeys, ...missing]),
   }
@@ -120,7 +120,7 @@ interface VolumeKinds {
 
 /** Options of a mount as kubelet's call has them, unchecked. */
 interface UncheckedVolumeOptions {
-  /** By the keys of `optionsSchema`; other keys are faults, except new ones of kubelet's. */
+  /** By the keys of `volumeOptionsSchema`; other keys are faults, except new ones of kubelet's. */
   readonly entries: readonly [string, unknown][]
   readonly secretKeys: readonly string[]
   /** Faults in the form of the call. */
@@ -215,7 +215,7 @@ export function createMountRequest(
 
 function findOptionLengthFaults(entries: readonly [string, unknown][]): Fault[] {
   return entries.flatMap(([key, value]) => {
-    if (typeof value !== 'string' || !Object.hasOwn(optionsSchema.shape, key)) return []
+    if (typeof value !== 'string' || !Object.hasOwn(volumeOptionsSchema.shape, key)) return []
     const subject = `${key.startsWith(KUBELET_OPTION_PREFIX) ? 'option' : OPTION_WORD_PLACEHOLDER} "${key}"`
     const isPath = key === 'subPath' || (key === 'source' && /^\/|^[^/]*:\//.test(value.slice(0, MAX_FIELD_BYTES)))
     return isPath ? checkPathSize(subject, value) : checkFieldSize(subject, value)

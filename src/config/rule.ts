@@ -203,7 +203,10 @@ export function findRulePermittingWrites(
 
 function isPathWritableByEntry(entry: string, path: string): boolean {
   const { path: directory, isBelow } = parseSourcePattern(entry)
-  return isPathRelatedToEntry(entry, path) && splitPath(path).length > splitPath(directory).length + (isBelow ? 1 : 0)
+  return (
+    isPathRelatedToEntry(entry, path) &&
+    splitPathNames(path).length > splitPathNames(directory).length + (isBelow ? 1 : 0)
+  )
 }
 
 /**
@@ -216,10 +219,10 @@ export function isPathNamedByRule(rules: readonly Pick<AllowRule, 'sources'>[], 
 function isPathRelatedToEntry(entry: string, path: string): boolean {
   const { form, path: directory } = parseSourcePattern(entry)
   if (form !== 'path') return false
-  const names = splitPath(path)
-  return splitPath(directory)
+  const names = splitPathNames(path)
+  return splitPathNames(directory)
     .slice(0, names.length)
     .every((name, at) => name === names[at] || (name === NAMESPACE_PLACEHOLDER && isNamespaceName(names[at])))
 }
 
-const splitPath = (path: string) => path.split('/').filter((name) => name !== '')
+const splitPathNames = (path: string) => path.split('/').filter((name) => name !== '')

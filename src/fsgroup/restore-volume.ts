@@ -22,7 +22,7 @@ import { assertSourceResponsive, needsIsolatedMount } from '../volume/unresponsi
 import { refuseGivenUpCall } from '../worker/given-up.ts'
 import { runIsolatedWork } from '../worker/isolated.ts'
 import { listVolumeUsers, type OtherVolumeUsers, reserveVolume, type VolumeUser } from './holders.ts'
-import { type WalkTarget, walkVolume } from './walk-volume.ts'
+import { type WalkTargetVolume, walkVolume } from './walk-volume.ts'
 
 /** Another mount of the volume exists or is being made, and its unmount will run the restore. */
 class VolumeInUse extends Error {}
@@ -140,7 +140,7 @@ async function openVolumeTree(session: Session, volume: string, source: string):
 export async function restoreVolumeTree(
   session: Session,
   tree: Handle,
-  about: Omit<WalkTarget, 'known'>,
+  about: Omit<WalkTargetVolume, 'known'>,
   record: VolumeRecord | undefined,
   { isForced = false, toBaseline = false } = {},
 ): Promise<{ isDone: boolean; kept: number; report: WalkReport }> {

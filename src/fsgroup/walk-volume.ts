@@ -14,7 +14,7 @@ import { computeWalkSilenceLimitMs, createGivenUpWalkFault } from '../worker/giv
 import { type IsolatedWork, runIsolatedWork, UnresponsiveRefusal } from '../worker/isolated.ts'
 
 /** A volume to walk, as the lock holder knows it. */
-export interface WalkTarget {
+export interface WalkTargetVolume {
   volume: string
   source: string
   /** A walk of it is recorded, so it must have a journal. */
@@ -33,7 +33,7 @@ export interface WalkTarget {
 export async function walkVolume(
   session: Session,
   tree: Handle,
-  about: WalkTarget,
+  about: WalkTargetVolume,
   task: WalkTask,
   begin: () => void,
 ): Promise<WalkResult> {
@@ -78,7 +78,7 @@ interface VolumeWalkRequest {
 async function walkVolumeIsolated(
   session: Session,
   handle: Handle,
-  { source }: WalkTarget,
+  { source }: WalkTargetVolume,
   request: VolumeWalkRequest,
   patienceMs: number | undefined,
   progress: (counts: WalkCounts) => void,

@@ -94,7 +94,7 @@ export interface SavedMount extends Disposable {
  * @returns undefined if nothing is mounted, or the mount does not respond or cannot be cloned
  * @throws {SystemError} if a resource of the node is exhausted: then the mount must not be removed
  */
-export function saveMount(host: Host, point: MountPoint): SavedMount | undefined {
+export function cloneMountForRestore(host: Host, point: MountPoint): SavedMount | undefined {
   const { inodes, mounts } = host
   try {
     const root = inodes.openEntry(point.parent, point.name)
@@ -162,7 +162,7 @@ function attachBeneathTopMount({ inodes, mounts }: Host, { parent, name }: Mount
 function replaceMountWithGap(host: Host, point: MountPoint, tree: Handle): void {
   // statMountPoint makes no request to the tree's daemon, which may hang.
   const type = isDirectory(host.inodes.statMountPoint(tree)) ? 'directory' : 'file'
-  using saved = saveMount(host, point)
+  using saved = cloneMountForRestore(host, point)
   try {
     detachAllMounts(host, point)
     createEmptyMountPoint(host, point, type)

@@ -128,11 +128,11 @@ export function recordBusyFileSystem(
   return {
     ...record,
     busySince,
-    ...(mounted && { mounted: { ...mounted, ...identify(fileSystem) } }),
+    ...(mounted && { mounted: { ...mounted, ...pickFileSystemIdentity(fileSystem) } }),
   }
 }
 
-const identify = ({ devices, copyNamespaces = [] }: MountedFileSystem) =>
+const pickFileSystemIdentity = ({ devices, copyNamespaces = [] }: MountedFileSystem) =>
   devices.length > 0 ? { devices: [...devices] } : { copyNamespaces: [...copyNamespaces] }
 
 /**

@@ -8,11 +8,11 @@ import type { DetachedTree } from '../volume/detached-tree.ts'
 import { listStagedProcesses } from '../volume/kind/staged.ts'
 import {
   attachTreeAtPoint,
+  cloneMountForRestore,
   createEmptyMountPoint,
   detachAllMounts,
   replaceMounts,
   type SavedMount,
-  saveMount,
 } from './attach.ts'
 import type { MountStep } from './plan.ts'
 
@@ -65,7 +65,7 @@ export async function runMountPlan(
         return write({ ...step.record, ...readMadeFacts(step.record) })
       case 'detach-all':
         await endHangingDaemon(session, point, written)
-        saved = saveMount(host, point)
+        saved = cloneMountForRestore(host, point)
         try {
           return void detachAllMounts(host, point)
         } catch (error) {

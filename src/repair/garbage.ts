@@ -103,7 +103,7 @@ async function collectMountRecord(
     if (left.length === 0 && plan.state === 'busy') return toGarbageFate(plan)
     return left.length > 0
       ? { action: 'kept' as const, reason: formatPodDirectoryLeftovers(left) }
-      : addPodFate(toGarbageFate(plan), () => kubelets.findFate(session.host, record))
+      : addPodFateToReason(toGarbageFate(plan), () => kubelets.findFate(session.host, record))
   }
   if (isDry) {
     if (isRecordDirectoryBusy(session, locateMountRecords(session, directory))) return IN_PROGRESS_FATE
@@ -119,7 +119,7 @@ async function collectMountRecord(
 }
 
 /** Adds the state of the pod to the reason why a record is kept: only heal unmounts. @param ask finds the pod's state */
-async function addPodFate(fate: GarbageFate, ask: () => Promise<PodFate>): Promise<GarbageFate> {
+async function addPodFateToReason(fate: GarbageFate, ask: () => Promise<PodFate>): Promise<GarbageFate> {
   if (fate.action !== 'kept') return fate
   const pod = await ask()
   if (pod.is === 'living') return fate

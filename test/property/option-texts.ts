@@ -1,8 +1,8 @@
 import fc, { type Arbitrary } from 'fast-check'
-import { optionsSchema } from '../../src/config/request.ts'
+import { volumeOptionsSchema } from '../../src/config/request.ts'
 import { anyText, damaged, prototypeNames } from './texts.ts'
 
-export const KEYS = Object.keys(optionsSchema.shape)
+export const KEYS = Object.keys(volumeOptionsSchema.shape)
 
 /** What stands in options that work, and what nearly does. */
 const WORDS: Readonly<Record<string, readonly string[]>> = {

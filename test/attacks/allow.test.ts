@@ -6,11 +6,11 @@ import { makeImage } from '../helpers/disks.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 import { makeTree } from '../helpers/tree.ts'
 
-const title = isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'
+const suiteTitle = isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'
 const NAMESPACE = 'kubernetes.io/pod.namespace'
 const UID = '8c03f2a2-6d7e-4b5a-9f58-0c6a3c1f7b11'
 
-describe.skipIf(!isRoot)(`a pod's author who requests another namespace's data${title}`, () => {
+describe.skipIf(!isRoot)(`a pod's author who requests another namespace's data${suiteTitle}`, () => {
   let stage: Stage
   let volumes: string
   beforeEach(() => {

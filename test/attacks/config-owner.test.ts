@@ -4,7 +4,11 @@ import { describe, expect, it } from 'vitest'
 import { BINARY, BinaryNode } from '../helpers/kubelet-call.ts'
 import { isRoot } from '../helpers/stage.ts'
 
-const why = !isRoot ? 'mounts need root; run "sudo npm test"' : !fs.existsSync(BINARY) ? 'run "npm run build"' : ''
+const skipReason = !isRoot
+  ? 'mounts need root; run "sudo npm test"'
+  : !fs.existsSync(BINARY)
+    ? 'run "npm run build"'
+    : ''
 
 const USER = 1000
 
@@ -51,26 +55,29 @@ const ATTACKS: Record<string, { prepare(file: string): void; says: (file: string
   },
 }
 
-describe.skipIf(why !== '')(`a configuration that users other than root control${why && ` (skipped: ${why})`}`, () => {
-  it.each(Object.keys(ATTACKS))('is refused for mounts, and unmounts succeed: %s', (name) => {
-    const { prepare, says } = ATTACKS[name] as (typeof ATTACKS)[string]
-    const node = new BinaryNode()
-    fs.mkdirSync(`${node.volumes}/data`)
-    const file = `${node.top}/config.json`
-    prepare(file)
-    const directory = node.podDirectory('a')
-    const env = { MODEKEEP_CONFIG: file }
-    const call = (...args: string[]) => {
-      const { stdout } = spawnSync(BINARY, args, { env, encoding: 'utf8', timeout: 10_000, killSignal: 'SIGKILL' })
-      return JSON.parse(stdout || '"no answer within 10 s"')
-    }
-    const mounted = call('mount', directory, JSON.stringify({ source: `${node.volumes}/data` }))
-    const unmounted = call('unmount', directory)
-    const init = call('init')
-    expect(mounted).toEqual({ status: 'Failure', message: expect.stringContaining(says(file)) })
-    expect(node.layers('a')).toEqual([])
-    // What kubelet needs on a node whose configuration is invalid goes on.
-    expect(unmounted).toEqual({ status: 'Success' })
-    expect(init).toMatchObject({ status: 'Success', message: expect.stringContaining(says(file)) })
-  })
-})
+describe.skipIf(skipReason !== '')(
+  `a configuration that users other than root control${skipReason && ` (skipped: ${skipReason})`}`,
+  () => {
+    it.each(Object.keys(ATTACKS))('is refused for mounts, and unmounts succeed: %s', (name) => {
+      const { prepare, says } = ATTACKS[name] as (typeof ATTACKS)[string]
+      const node = new BinaryNode()
+      fs.mkdirSync(`${node.volumes}/data`)
+      const file = `${node.top}/config.json`
+      prepare(file)
+      const directory = node.podDirectory('a')
+      const env = { MODEKEEP_CONFIG: file }
+      const call = (...args: string[]) => {
+        const { stdout } = spawnSync(BINARY, args, { env, encoding: 'utf8', timeout: 10_000, killSignal: 'SIGKILL' })
+        return JSON.parse(stdout || '"no answer within 10 s"')
+      }
+      const mounted = call('mount', directory, JSON.stringify({ source: `${node.volumes}/data` }))
+      const unmounted = call('unmount', directory)
+      const init = call('init')
+      expect(mounted).toEqual({ status: 'Failure', message: expect.stringContaining(says(file)) })
+      expect(node.layers('a')).toEqual([])
+      // What kubelet needs on a node whose configuration is invalid goes on.
+      expect(unmounted).toEqual({ status: 'Success' })
+      expect(init).toMatchObject({ status: 'Success', message: expect.stringContaining(says(file)) })
+    })
+  },
+)

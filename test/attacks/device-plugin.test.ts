@@ -8,7 +8,7 @@ import { MODEKEEP } from '../binary/modekeep.ts'
 import { Stage, until } from '../frontends/device-plugin/stage.ts'
 import { isRoot } from '../helpers/stage.ts'
 
-const why = fs.existsSync(MODEKEEP) ? '' : ' (skipped: run "npm run build")'
+const skipReason = fs.existsSync(MODEKEEP) ? '' : ' (skipped: run "npm run build")'
 
 async function plugin(stage: Stage) {
   await stage.kubelet.start()
@@ -64,7 +64,7 @@ const CLIENTS: readonly [what: string, connect: (path: string) => Promise<unknow
   ],
 ]
 
-describe.skipIf(why !== '')(`the device plugin${why}`, () => {
+describe.skipIf(skipReason !== '')(`the device plugin${skipReason}`, () => {
   it.each(CLIENTS)('ends within a second of SIGTERM although a client %s', async (_what, connect) => {
     await using stage = new Stage()
     const { child, path } = await plugin(stage)

@@ -7,13 +7,13 @@ import { addSkipReason } from '../helpers/needs.ts'
 import { applyToDirectory, planDirectory } from '../helpers/walk.ts'
 import { attacked, startRestless } from './restless.ts'
 
-const cannot = cannotServe()
+const skipReason = cannotServe()
 const WALKS = { walk: applyToDirectory, survey: planDirectory }
 // Ten, where the machine does nothing else: each level takes a dozen replies.
 const MOST_SECONDS = 30
 const MEMORY = 160 * 2 ** 20
 
-describe.skipIf(cannot !== '')(addSkipReason('a server with endless directories', cannot), () => {
+describe.skipIf(skipReason !== '')(addSkipReason('a server with endless directories', skipReason), () => {
   it.each([
     ['walk', 'circle', /^directory "\." lists the same entries again and again/],
     ['survey', 'circle', /^directory "\." lists the same entries again and again/],

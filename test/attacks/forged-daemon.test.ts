@@ -11,7 +11,7 @@ import { cannotServe, FuseNode, killDaemon, until } from '../helpers/fuse-node.t
 import { addSkipReason, requireProgram } from '../helpers/needs.ts'
 import { isRoot } from '../helpers/stage.ts'
 
-const why = isRoot ? '' : 'other users\' processes need root; run "sudo npm test"'
+const skipReason = isRoot ? '' : 'other users\' processes need root; run "sudo npm test"'
 const STAGES = '/var/lib/modekeep-attacked/staging'
 const STAGED = `${STAGES}/12-x/mount`
 
@@ -34,68 +34,71 @@ const TAIL = `exec -a forged tail -f /dev/null ${STAGED} 2>/dev/null`
 
 const isAlive = (pid: number) => readProcessStat(pid) !== undefined
 
-describe.skipIf(why !== '')(`a process that pretends to be a FUSE daemon${why && ` (skipped: ${why})`}`, () => {
-  it.each([
-    ['with every id of another user', ['--reuid', '1000', '--regid', '1000']],
-    ['with only the real id of another user', ['--ruid', '1000']],
-    ['with only the effective id of another user', ['--euid', '1000']],
-  ])('%s is neither found nor signalled', async (_ids, ids) => {
-    const pid = await forged(asUser(...ids))
-    expect(linuxDaemons.find(STAGED)).toBeUndefined()
-    expect(linuxDaemons.below(STAGES)).toEqual([])
-    linuxDaemons.kill(`${STAGES}/12-x`)
-    await sleep(50)
-    expect(isAlive(pid)).toBe(true)
-  })
+describe.skipIf(skipReason !== '')(
+  `a process that pretends to be a FUSE daemon${skipReason && ` (skipped: ${skipReason})`}`,
+  () => {
+    it.each([
+      ['with every id of another user', ['--reuid', '1000', '--regid', '1000']],
+      ['with only the real id of another user', ['--ruid', '1000']],
+      ['with only the effective id of another user', ['--euid', '1000']],
+    ])('%s is neither found nor signalled', async (_ids, ids) => {
+      const pid = await forged(asUser(...ids))
+      expect(linuxDaemons.find(STAGED)).toBeUndefined()
+      expect(linuxDaemons.below(STAGES)).toEqual([])
+      linuxDaemons.kill(`${STAGES}/12-x`)
+      await sleep(50)
+      expect(isAlive(pid)).toBe(true)
+    })
 
-  it("as a set-uid program of root with its caller's arguments and variables is neither found nor killed", async () => {
-    const place = fs.mkdtempSync(`${process.env.TMPDIR ?? '/tmp'}/set-uid-`)
-    fs.chmodSync(place, 0o755)
-    onTestFinished(() => fs.rmSync(place, { recursive: true }))
-    fs.writeFileSync(
-      `${place}/lent.c`,
-      '#define _GNU_SOURCE\n#include <unistd.h>\nint main(void) { return setresuid(0, 0, 0) || setresgid(0, 0, 0) || pause(); }\n',
-    )
-    execFileSync(requireProgram('cc'), ['-o', `${place}/lent`, `${place}/lent.c`])
-    fs.chmodSync(`${place}/lent`, 0o4755)
-    const start = `exec -a forged ${place}/lent ${STAGED}`
-    const pid = await forged(['setpriv', '--reuid', '1000', '--regid', '1000', '--clear-groups', 'bash', '-c', start])
-    while (!/^Uid:\t0\t0\t0\t0$/m.test(fs.readFileSync(`/proc/${pid}/status`, 'utf8'))) await sleep(5)
-    expect(linuxDaemons.find(STAGED)).toBeUndefined()
-    linuxDaemons.kill(STAGES)
-    await sleep(50)
-    expect(isAlive(pid)).toBe(true)
-  })
+    it("as a set-uid program of root with its caller's arguments and variables is neither found nor killed", async () => {
+      const place = fs.mkdtempSync(`${process.env.TMPDIR ?? '/tmp'}/set-uid-`)
+      fs.chmodSync(place, 0o755)
+      onTestFinished(() => fs.rmSync(place, { recursive: true }))
+      fs.writeFileSync(
+        `${place}/lent.c`,
+        '#define _GNU_SOURCE\n#include <unistd.h>\nint main(void) { return setresuid(0, 0, 0) || setresgid(0, 0, 0) || pause(); }\n',
+      )
+      execFileSync(requireProgram('cc'), ['-o', `${place}/lent`, `${place}/lent.c`])
+      fs.chmodSync(`${place}/lent`, 0o4755)
+      const start = `exec -a forged ${place}/lent ${STAGED}`
+      const pid = await forged(['setpriv', '--reuid', '1000', '--regid', '1000', '--clear-groups', 'bash', '-c', start])
+      while (!/^Uid:\t0\t0\t0\t0$/m.test(fs.readFileSync(`/proc/${pid}/status`, 'utf8'))) await sleep(5)
+      expect(linuxDaemons.find(STAGED)).toBeUndefined()
+      linuxDaemons.kill(STAGES)
+      await sleep(50)
+      expect(isAlive(pid)).toBe(true)
+    })
 
-  it("is not found without modekeep's mark in its environment; with the mark it counts as started by modekeep", async () => {
-    const unmarked = await forged(['bash', '-c', TAIL], {})
-    expect(linuxDaemons.find(STAGED)).toBeUndefined()
-    const marked = await forged(['bash', '-c', TAIL])
-    expect(linuxDaemons.find(STAGED)).toMatchObject({ pid: marked })
-    expect(linuxDaemons.below(STAGES)).toEqual([{ pid: marked, start: readProcessStat(marked)?.start }])
-    linuxDaemons.kill(STAGES)
-    while (isAlive(marked)) await sleep(5)
-    expect(isAlive(unmarked)).toBe(true)
-  })
+    it("is not found without modekeep's mark in its environment; with the mark it counts as started by modekeep", async () => {
+      const unmarked = await forged(['bash', '-c', TAIL], {})
+      expect(linuxDaemons.find(STAGED)).toBeUndefined()
+      const marked = await forged(['bash', '-c', TAIL])
+      expect(linuxDaemons.find(STAGED)).toMatchObject({ pid: marked })
+      expect(linuxDaemons.below(STAGES)).toEqual([{ pid: marked, start: readProcessStat(marked)?.start }])
+      linuxDaemons.kill(STAGES)
+      while (isAlive(marked)) await sleep(5)
+      expect(isAlive(unmarked)).toBe(true)
+    })
 
-  it('as root with the mark is neither found nor killed if the recorded daemons are known', async () => {
-    const daemon = await forged(['bash', '-c', TAIL])
-    const known = linuxDaemons.below(STAGES)
-    const copy = await forged(['bash', '-c', TAIL])
-    expect(linuxDaemons.below(STAGES)).toHaveLength(2)
-    expect(linuxDaemons.find(STAGED, known)).toMatchObject({ pid: daemon })
-    linuxDaemons.kill(`${STAGES}/12-x`, known)
-    while (isAlive(daemon)) await sleep(5)
-    expect(linuxDaemons.find(STAGED, known)).toBeUndefined()
-    // It may get the number of one that has ended, but not its time.
-    expect(linuxDaemons.find(STAGED, [{ pid: copy, start: '1' }])).toBeUndefined()
-    linuxDaemons.kill(`${STAGES}/12-x`, known)
-    linuxDaemons.kill(`${STAGES}/12-x`, [{ pid: copy, start: '1' }])
-    await sleep(50)
-    expect(isAlive(copy)).toBe(true)
-    expect(linuxDaemons.find(STAGED)).toMatchObject({ pid: copy })
-  })
-})
+    it('as root with the mark is neither found nor killed if the recorded daemons are known', async () => {
+      const daemon = await forged(['bash', '-c', TAIL])
+      const known = linuxDaemons.below(STAGES)
+      const copy = await forged(['bash', '-c', TAIL])
+      expect(linuxDaemons.below(STAGES)).toHaveLength(2)
+      expect(linuxDaemons.find(STAGED, known)).toMatchObject({ pid: daemon })
+      linuxDaemons.kill(`${STAGES}/12-x`, known)
+      while (isAlive(daemon)) await sleep(5)
+      expect(linuxDaemons.find(STAGED, known)).toBeUndefined()
+      // It may get the number of one that has ended, but not its time.
+      expect(linuxDaemons.find(STAGED, [{ pid: copy, start: '1' }])).toBeUndefined()
+      linuxDaemons.kill(`${STAGES}/12-x`, known)
+      linuxDaemons.kill(`${STAGES}/12-x`, [{ pid: copy, start: '1' }])
+      await sleep(50)
+      expect(isAlive(copy)).toBe(true)
+      expect(linuxDaemons.find(STAGED)).toMatchObject({ pid: copy })
+    })
+  },
+)
 
 const cannot = cannotServe('bindfs')
 

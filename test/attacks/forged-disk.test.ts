@@ -8,7 +8,7 @@ import { pruneVolumeJournal } from '../../src/repair/volume-garbage.ts'
 import { type DiskType, detachDisks, listLoopDevices, makeImage } from '../helpers/disks.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 
-const title = isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'
+const suiteTitle = isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'
 const TYPES: readonly DiskType[] = ['ext4', 'xfs', 'btrfs']
 
 /** A group that no rule of the node allows. */
@@ -18,7 +18,7 @@ const SET_GID = 0o2755
 const TIME = 1_700_000_000
 const SIZE = 32
 
-describe.skipIf(!isRoot).each(TYPES)(`a forged copy of an image with %s${title}`, (fsType) => {
+describe.skipIf(!isRoot).each(TYPES)(`a forged copy of an image with %s${suiteTitle}`, (fsType) => {
   let stage: Stage
   let image: string
   let forged: string

@@ -15,14 +15,14 @@ import { BINARY } from '../helpers/kubelet-call.ts'
 import { addSkipReason } from '../helpers/needs.ts'
 import { compile } from '../race/compile.ts'
 
-const cannot = cannotServe('cc')
+const skipReason = cannotServe('cc')
 const execFileAsync = promisify(execFile)
 const SUCCESS = { status: 'Success' }
 /** Milliseconds of a command that waits five seconds, on a machine that is busy. */
 const MOST = 60_000
 
 /** The server takes requests and never answers: who waits for it cannot even be killed. */
-describe.skipIf(cannot !== '')(addSkipReason('a FUSE server that hangs', cannot), () => {
+describe.skipIf(skipReason !== '')(addSkipReason('a FUSE server that hangs', skipReason), () => {
   let node: FuseNode
   beforeEach(() => {
     node = new FuseNode([])

@@ -8,7 +8,7 @@ import { compileHolder, finishWithin, lockDirectory, lockDirectoryWithWriter } f
 import { BINARY } from '../helpers/kubelet-call.ts'
 import { addSkipReason } from '../helpers/needs.ts'
 
-const cannot = cannotServe('cc')
+const skipReason = cannotServe('cc')
 const SUCCESS = { status: 'Success' }
 /** Seconds, of helperTimeoutSeconds. */
 const PATIENCE = 8
@@ -26,8 +26,8 @@ interface Report {
   items: { kind: string; name: string; action: string; reason: string }[]
 }
 
-describe.skipIf(cannot !== '')(
-  addSkipReason('a directory below the root of a volume that a process keeps locked', cannot),
+describe.skipIf(skipReason !== '')(
+  addSkipReason('a directory below the root of a volume that a process keeps locked', skipReason),
   () => {
     let node: FuseNode
     let holder: string
@@ -225,30 +225,33 @@ describe.skipIf(cannot !== '')(
   },
 )
 
-describe.skipIf(cannot !== '')(addSkipReason('a subPath of a CSI volume that a process keeps locked', cannot), () => {
-  it('has an unknown volume condition, one process waits for the subPath, and CSI statistics of other volumes are returned', async (context) => {
-    const holder = compileHolder(context)
-    const node = new CsiNode()
-    onTestFinished(() => node.end())
-    node.configure({ helperTimeoutSeconds: PATIENCE })
-    await node.serve()
-    const [data, other] = [node.volume('data', 1), node.volume('other', 1)]
-    fs.mkdirSync(`${data}/a/b`, { recursive: true })
-    expect(await node.publish(1, data, { attributes: { subPath: 'a/b' } })).toMatchObject({ code: 'OK' })
-    expect(await node.publish(2, other)).toMatchObject({ code: 'OK' })
-    fs.renameSync(`${data}/a`, `${data}/a.old`)
-    fs.mkdirSync(`${data}/a`)
-    const release = await lockDirectoryWithWriter(holder, `${data}/a`)
-    const told: string[] = []
-    for (let round = 0; round < 4; round++) {
-      const answer = await finishWithin(IN_TIME, () => node.stats(1))
-      told.push(JSON.stringify(answer))
-      expect(await finishWithin(PATIENCE, () => node.stats(2))).toMatchObject({ code: 'OK' })
-    }
-    for (const one of told) expect(one).toMatch(/unknown: process \d+, which worked on the volume, was given up/)
-    expect(node.workers().length).toBeLessThanOrEqual(3)
-    await release()
-    expect(dirname(node.target(1))).toContain('kubernetes.io~csi')
-    expect(await node.unpublish(1)).toMatchObject({ code: 'OK' })
-  })
-})
+describe.skipIf(skipReason !== '')(
+  addSkipReason('a subPath of a CSI volume that a process keeps locked', skipReason),
+  () => {
+    it('has an unknown volume condition, one process waits for the subPath, and CSI statistics of other volumes are returned', async (context) => {
+      const holder = compileHolder(context)
+      const node = new CsiNode()
+      onTestFinished(() => node.end())
+      node.configure({ helperTimeoutSeconds: PATIENCE })
+      await node.serve()
+      const [data, other] = [node.volume('data', 1), node.volume('other', 1)]
+      fs.mkdirSync(`${data}/a/b`, { recursive: true })
+      expect(await node.publish(1, data, { attributes: { subPath: 'a/b' } })).toMatchObject({ code: 'OK' })
+      expect(await node.publish(2, other)).toMatchObject({ code: 'OK' })
+      fs.renameSync(`${data}/a`, `${data}/a.old`)
+      fs.mkdirSync(`${data}/a`)
+      const release = await lockDirectoryWithWriter(holder, `${data}/a`)
+      const told: string[] = []
+      for (let round = 0; round < 4; round++) {
+        const answer = await finishWithin(IN_TIME, () => node.stats(1))
+        told.push(JSON.stringify(answer))
+        expect(await finishWithin(PATIENCE, () => node.stats(2))).toMatchObject({ code: 'OK' })
+      }
+      for (const one of told) expect(one).toMatch(/unknown: process \d+, which worked on the volume, was given up/)
+      expect(node.workers().length).toBeLessThanOrEqual(3)
+      await release()
+      expect(dirname(node.target(1))).toContain('kubernetes.io~csi')
+      expect(await node.unpublish(1)).toMatchObject({ code: 'OK' })
+    })
+  },
+)

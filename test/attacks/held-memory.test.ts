@@ -7,11 +7,11 @@ import { BINARY, BinaryNode } from '../helpers/kubelet-call.ts'
 import { addSkipReason, requireProgram } from '../helpers/needs.ts'
 import { compile } from '../race/compile.ts'
 
-const cannot = cannotServe('cc', 'unshare')
+const skipReason = cannotServe('cc', 'unshare')
 const READ = 15
 
-describe.skipIf(cannot !== '')(
-  addSkipReason('a process of a pod with locked memory that waits for a server', cannot),
+describe.skipIf(skipReason !== '')(
+  addSkipReason('a process of a pod with locked memory that waits for a server', skipReason),
   () => {
     it('does not delay heal --watch', async () => {
       const node = new BinaryNode()

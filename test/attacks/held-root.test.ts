@@ -12,7 +12,7 @@ import { BINARY } from '../helpers/kubelet-call.ts'
 import { measureEachProcess } from '../helpers/memory.ts'
 import { addSkipReason } from '../helpers/needs.ts'
 
-const cannot = cannotServe('cc', 'mkfs.ext4', 'fsfreeze')
+const skipReason = cannotServe('cc', 'mkfs.ext4', 'fsfreeze')
 const GROUP_ON_DISK = 500
 const GROUP = 2000
 /** Seconds, of helperTimeoutSeconds. */
@@ -105,64 +105,70 @@ class VolumeNode {
   }
 }
 
-describe.skipIf(cannot !== '')(addSkipReason('an NRI worker that waits for the root of a volume', cannot), () => {
-  it('has other calls for its volume refused with its process id, and no call for another volume', async (context) => {
-    const holder = compileHolder(context)
-    const volumes = new VolumeNode()
-    const { data } = volumes
-    const release = await lockDirectory(holder, data)
-    const pid = volumes.startWorker()
-    await expect.poll(() => isStuck(pid), { timeout: 10_000 }).toBe(true)
-    await volumes.isRefusedEverywhere(pid)
-    await release()
-    await expect
-      .poll(() => volumes.mount('a', { ...MAP, source: data }), { timeout: 10_000 })
-      .toEqual({ status: 'Success' })
-    expect(hasBit(data)).toBe(true)
-  })
+describe.skipIf(skipReason !== '')(
+  addSkipReason('an NRI worker that waits for the root of a volume', skipReason),
+  () => {
+    it('has other calls for its volume refused with its process id, and no call for another volume', async (context) => {
+      const holder = compileHolder(context)
+      const volumes = new VolumeNode()
+      const { data } = volumes
+      const release = await lockDirectory(holder, data)
+      const pid = volumes.startWorker()
+      await expect.poll(() => isStuck(pid), { timeout: 10_000 }).toBe(true)
+      await volumes.isRefusedEverywhere(pid)
+      await release()
+      await expect
+        .poll(() => volumes.mount('a', { ...MAP, source: data }), { timeout: 10_000 })
+        .toEqual({ status: 'Success' })
+      expect(hasBit(data)).toBe(true)
+    })
 
-  it('has other calls refused also after the plugin killed it, until it ends', async () => {
-    const volumes = new VolumeNode()
-    const { node, data } = volumes
-    const end = await node.serve()
-    const source = node.publish(1, data)
-    const thaw = freeze(data)
-    const { status } = await end.call('CreateContainer', 'ContainerRequest', node.request(1, ASKS, source))
-    expect(status?.message).toContain('the making of the mapped mount took long')
-    const [pid = 0, ...others] = measureEachProcess(node.top, 'nri-worker')
-      .map(({ pid }) => pid)
-      .filter(isStuck)
-    expect(others).toEqual([])
-    await volumes.isRefusedEverywhere(pid)
-    thaw()
-    await expect.poll(() => hasBit(data), { timeout: 10_000 }).toBe(false)
-    expect(await volumes.mount('a', { ...WALK, source: data })).toEqual({ status: 'Success' })
-    expect(fs.statSync(data).gid).toBe(GROUP)
-  })
-})
+    it('has other calls refused also after the plugin killed it, until it ends', async () => {
+      const volumes = new VolumeNode()
+      const { node, data } = volumes
+      const end = await node.serve()
+      const source = node.publish(1, data)
+      const thaw = freeze(data)
+      const { status } = await end.call('CreateContainer', 'ContainerRequest', node.request(1, ASKS, source))
+      expect(status?.message).toContain('the making of the mapped mount took long')
+      const [pid = 0, ...others] = measureEachProcess(node.top, 'nri-worker')
+        .map(({ pid }) => pid)
+        .filter(isStuck)
+      expect(others).toEqual([])
+      await volumes.isRefusedEverywhere(pid)
+      thaw()
+      await expect.poll(() => hasBit(data), { timeout: 10_000 }).toBe(false)
+      expect(await volumes.mount('a', { ...WALK, source: data })).toEqual({ status: 'Success' })
+      expect(fs.statSync(data).gid).toBe(GROUP)
+    })
+  },
+)
 
-describe.skipIf(cannot !== '')(addSkipReason('a FlexVolume call that waits for the root of a volume', cannot), () => {
-  it('makes the plugin refuse a container with its process id, before and after its deadline', async () => {
-    const volumes = new VolumeNode()
-    const { node, data, other } = volumes
-    const end = await node.serve()
-    const create = async (pod: number, source: string, name: string) => {
-      const request = node.request(pod, ASKS, node.publish(pod, source, undefined, name))
-      const answer = await end.call('CreateContainer', 'ContainerRequest', request)
-      return answer.status?.message ?? String(replaced(answer).length)
-    }
-    expect(await create(1, other, 'pvc-1')).toBe('1')
-    const thaw = freeze(data)
-    const first = finishWithin(IN_TIME, () => volumes.mount('a', { ...MAP, source: data }))
-    await setTimeout(2000)
-    const before = await finishWithin(AT_ONCE, () => create(2, data, 'pvc-2'))
-    const { message = '' } = await first
-    const [, pid = ''] = /process (\d+), which worked on the volume, was given up/.exec(message) ?? []
-    expect(before).toContain(`process ${pid} `)
-    expect(await finishWithin(AT_ONCE, () => create(3, data, 'pvc-3'))).toContain(`process ${pid} `)
-    thaw()
-  })
-})
+describe.skipIf(skipReason !== '')(
+  addSkipReason('a FlexVolume call that waits for the root of a volume', skipReason),
+  () => {
+    it('makes the plugin refuse a container with its process id, before and after its deadline', async () => {
+      const volumes = new VolumeNode()
+      const { node, data, other } = volumes
+      const end = await node.serve()
+      const create = async (pod: number, source: string, name: string) => {
+        const request = node.request(pod, ASKS, node.publish(pod, source, undefined, name))
+        const answer = await end.call('CreateContainer', 'ContainerRequest', request)
+        return answer.status?.message ?? String(replaced(answer).length)
+      }
+      expect(await create(1, other, 'pvc-1')).toBe('1')
+      const thaw = freeze(data)
+      const first = finishWithin(IN_TIME, () => volumes.mount('a', { ...MAP, source: data }))
+      await setTimeout(2000)
+      const before = await finishWithin(AT_ONCE, () => create(2, data, 'pvc-2'))
+      const { message = '' } = await first
+      const [, pid = ''] = /process (\d+), which worked on the volume, was given up/.exec(message) ?? []
+      expect(before).toContain(`process ${pid} `)
+      expect(await finishWithin(AT_ONCE, () => create(3, data, 'pvc-3'))).toContain(`process ${pid} `)
+      thaw()
+    })
+  },
+)
 
 /** A CSI server, and a volume on a file system of its own whose root may get the set-gid bit. */
 async function serveVolume(): Promise<{ node: CsiNode; data: string }> {
@@ -178,68 +184,71 @@ async function serveVolume(): Promise<{ node: CsiNode; data: string }> {
   return { node, data }
 }
 
-describe.skipIf(cannot !== '')(addSkipReason('a killed process that waits for the root of a volume', cannot), () => {
-  it('keeps other CSI workers from changing the volume until it has ended', async () => {
-    const { node, data } = await serveVolume()
-    const thaw = freeze(data)
-    const publish = (pod: number) =>
-      node.publish(pod, data, { attributes: { ownership: 'idmap', setGid: 'root' }, group: String(GROUP) })
-    const first = await finishWithin(IN_TIME, () => publish(1))
-    const [, pid = ''] = /process (\d+), which worked on the volume, was given up/.exec(JSON.stringify(first)) ?? []
-    expect(isStuck(Number(pid))).toBe(true)
-    for (const pod of [1, 2])
-      expect(JSON.stringify(await finishWithin(AT_ONCE, () => publish(pod)))).toMatch(`process ${pid} `)
-    expect(node.workers().filter(isStuck)).toEqual([Number(pid)])
-    thaw()
-    await expect.poll(() => node.workers().filter(isStuck), { timeout: 10_000 }).toEqual([])
-    expect(await publish(2)).toMatchObject({ code: 'OK' })
-    expect(hasBit(data)).toBe(true)
-    expect(await node.unpublish(2)).toMatchObject({ code: 'OK' })
-    expect(hasBit(data)).toBe(false)
-  })
-
-  it('makes another publication of the volume fail while it waits', async () => {
-    const { node, data } = await serveVolume()
-    const thaw = freeze(data)
-    const wish = { attributes: { ownership: 'idmap', setGid: 'root' }, group: String(GROUP), mode: SINGLE_WRITER }
-    const publish = (pod: number) => node.publish(pod, data, { ...wish, volumeId: 'pv' })
-    const first = publish(1)
-    await expect.poll(() => node.workers().filter(isStuck), { timeout: 5000 }).toHaveLength(1)
-    const [pid] = node.workers().filter(isStuck)
-    expect(JSON.stringify(await finishWithin(AT_ONCE, () => publish(2)))).toMatch(`process ${pid} `)
-    thaw()
-    expect(await first).toMatchObject({ code: 'OK' })
-  })
-
-  it('keeps other FlexVolume calls from changing the volume until it has ended', async () => {
-    const node = new FuseNode([])
-    const data = `${node.volumes}/data`
-    makeFileSystem(`${node.top}/image`, data, GROUP_ON_DISK)
-    node.configure({
-      helperTimeoutSeconds: PATIENCE,
-      allow: [{ sources: [`${node.volumes}/*`], fsTypes: ['bind'], setGid: 'root', systemGroups: true }],
+describe.skipIf(skipReason !== '')(
+  addSkipReason('a killed process that waits for the root of a volume', skipReason),
+  () => {
+    it('keeps other CSI workers from changing the volume until it has ended', async () => {
+      const { node, data } = await serveVolume()
+      const thaw = freeze(data)
+      const publish = (pod: number) =>
+        node.publish(pod, data, { attributes: { ownership: 'idmap', setGid: 'root' }, group: String(GROUP) })
+      const first = await finishWithin(IN_TIME, () => publish(1))
+      const [, pid = ''] = /process (\d+), which worked on the volume, was given up/.exec(JSON.stringify(first)) ?? []
+      expect(isStuck(Number(pid))).toBe(true)
+      for (const pod of [1, 2])
+        expect(JSON.stringify(await finishWithin(AT_ONCE, () => publish(pod)))).toMatch(`process ${pid} `)
+      expect(node.workers().filter(isStuck)).toEqual([Number(pid)])
+      thaw()
+      await expect.poll(() => node.workers().filter(isStuck), { timeout: 10_000 }).toEqual([])
+      expect(await publish(2)).toMatchObject({ code: 'OK' })
+      expect(hasBit(data)).toBe(true)
+      expect(await node.unpublish(2)).toMatchObject({ code: 'OK' })
+      expect(hasBit(data)).toBe(false)
     })
-    const thaw = freeze(data)
-    const first = await finishWithin(IN_TIME, () => node.mount('a', { ...MAP, source: data }))
-    const [, pid = ''] = /process (\d+), which worked on the volume, was given up/.exec(first.message ?? '') ?? []
-    expect(isStuck(Number(pid))).toBe(true)
-    for (const [pod, options] of [
-      ['a', MAP],
-      ['b', MAP],
-      ['c', WALK],
-    ] as const) {
-      const answer = await finishWithin(AT_ONCE, () => node.mount(pod, { ...options, source: data }))
-      expect(answer).toEqual({ status: 'Failure', message: expect.stringContaining(`process ${pid} `) })
-    }
-    thaw()
-    await expect.poll(() => isStuck(Number(pid)), { timeout: 10_000 }).toBe(false)
-    expect(await node.mount('b', { ...MAP, source: data })).toEqual({ status: 'Success' })
-    expect(await node.unmount('b')).toEqual({ status: 'Success' })
-    expect(hasBit(data)).toBe(false)
-  })
-})
 
-describe.skipIf(cannot !== '')(addSkipReason('roots of several volumes that block calls', cannot), () => {
+    it('makes another publication of the volume fail while it waits', async () => {
+      const { node, data } = await serveVolume()
+      const thaw = freeze(data)
+      const wish = { attributes: { ownership: 'idmap', setGid: 'root' }, group: String(GROUP), mode: SINGLE_WRITER }
+      const publish = (pod: number) => node.publish(pod, data, { ...wish, volumeId: 'pv' })
+      const first = publish(1)
+      await expect.poll(() => node.workers().filter(isStuck), { timeout: 5000 }).toHaveLength(1)
+      const [pid] = node.workers().filter(isStuck)
+      expect(JSON.stringify(await finishWithin(AT_ONCE, () => publish(2)))).toMatch(`process ${pid} `)
+      thaw()
+      expect(await first).toMatchObject({ code: 'OK' })
+    })
+
+    it('keeps other FlexVolume calls from changing the volume until it has ended', async () => {
+      const node = new FuseNode([])
+      const data = `${node.volumes}/data`
+      makeFileSystem(`${node.top}/image`, data, GROUP_ON_DISK)
+      node.configure({
+        helperTimeoutSeconds: PATIENCE,
+        allow: [{ sources: [`${node.volumes}/*`], fsTypes: ['bind'], setGid: 'root', systemGroups: true }],
+      })
+      const thaw = freeze(data)
+      const first = await finishWithin(IN_TIME, () => node.mount('a', { ...MAP, source: data }))
+      const [, pid = ''] = /process (\d+), which worked on the volume, was given up/.exec(first.message ?? '') ?? []
+      expect(isStuck(Number(pid))).toBe(true)
+      for (const [pod, options] of [
+        ['a', MAP],
+        ['b', MAP],
+        ['c', WALK],
+      ] as const) {
+        const answer = await finishWithin(AT_ONCE, () => node.mount(pod, { ...options, source: data }))
+        expect(answer).toEqual({ status: 'Failure', message: expect.stringContaining(`process ${pid} `) })
+      }
+      thaw()
+      await expect.poll(() => isStuck(Number(pid)), { timeout: 10_000 }).toBe(false)
+      expect(await node.mount('b', { ...MAP, source: data })).toEqual({ status: 'Success' })
+      expect(await node.unmount('b')).toEqual({ status: 'Success' })
+      expect(hasBit(data)).toBe(false)
+    })
+  },
+)
+
+describe.skipIf(skipReason !== '')(addSkipReason('roots of several volumes that block calls', skipReason), () => {
   it("delay another pod's unmount by one wait at most, and at most four of a namespace are waited for", async () => {
     const node = new FuseNode([])
     const rule = { sources: [`${node.volumes}/*`], fsTypes: ['bind'], setGid: 'root', systemGroups: true }

@@ -9,10 +9,10 @@ import { measureAllRecords } from '../../src/state/volume-journal.ts'
 import { volumeRecords } from '../../src/state/volume-record.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 
-const title = `a pod that makes and deletes files${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
+const suiteTitle = `a pod that makes and deletes files${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
 const NAME = 'x'.repeat(200)
 
-describe.skipIf(!isRoot)(title, () => {
+describe.skipIf(!isRoot)(suiteTitle, () => {
   let stage: Stage
   beforeEach(() => {
     stage = kernelStage('tmpfs')

@@ -10,7 +10,7 @@ import { applyToDirectory, restoreDirectory, type Walked } from '../helpers/walk
 import { acl, attributes, setAttributes } from '../real-mounts/attributes.ts'
 import { attacked } from './restless.ts'
 
-const cannot = cannotMountWith('setfattr', 'getfattr')
+const skipReason = cannotMountWith('setfattr', 'getfattr')
 // A call that walks nothing has 90 MB of the 256.
 const MEMORY = 160 * 2 ** 20
 
@@ -56,7 +56,7 @@ const acls = ({ journal }: Walked) => {
   return Number(row?.count)
 }
 
-describe.skipIf(cannot !== '')(addSkipReason('a pod that gives its inodes ACLs', cannot), () => {
+describe.skipIf(skipReason !== '')(addSkipReason('a pod that gives its inodes ACLs', skipReason), () => {
   it.each(
     (['ext4', 'xfs'] as const).flatMap((fsType) =>
       (['keep', 'grant'] as const).map((access) => [fsType, access] as const),

@@ -5,7 +5,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { MODEKEEP, understood } from '../binary/modekeep.ts'
 import { isRoot } from '../helpers/stage.ts'
 
-const why = fs.existsSync(MODEKEEP) ? '' : ' (skipped: run "npm run build")'
+const skipReason = fs.existsSync(MODEKEEP) ? '' : ' (skipped: run "npm run build")'
 
 const CALLS = [
   ['init'],
@@ -49,7 +49,7 @@ function usualAnswerTo(call: readonly string[]): unknown {
   return usual.get(call)
 }
 
-describe.skipIf(why !== '')(`a small limit${why}`, () => {
+describe.skipIf(skipReason !== '')(`a small limit${skipReason}`, () => {
   it.each(EACH)(
     'RLIMIT_%s of %i that cannot be raised is named in one JSON reply by every verb',
     (name, value, needed) => {
@@ -96,7 +96,7 @@ describe.skipIf(why !== '')(`a small limit${why}`, () => {
   })
 })
 
-describe.skipIf(why !== '')(`the environment${why}`, () => {
+describe.skipIf(skipReason !== '')(`the environment${skipReason}`, () => {
   it.each(['', ':'])('with TZ=%s and the path of a FIFO does not make a call hang', (prefix) => {
     const directory = fs.mkdtempSync(`${tmpdir()}/modekeep-limits-`)
     onTestFinished(() => fs.rmSync(directory, { recursive: true }))

@@ -7,7 +7,11 @@ import { BINARY, BinaryNode } from '../helpers/kubelet-call.ts'
 import { addSkipReason } from '../helpers/needs.ts'
 import { isRoot } from '../helpers/stage.ts'
 
-const why = !isRoot ? 'mounts need root; run "sudo npm test"' : !fs.existsSync(BINARY) ? 'run "npm run build"' : ''
+const skipReason = !isRoot
+  ? 'mounts need root; run "sudo npm test"'
+  : !fs.existsSync(BINARY)
+    ? 'run "npm run build"'
+    : ''
 
 const USER = 1000
 
@@ -45,7 +49,7 @@ function attackedNode(attack: string) {
   return { node, log, files }
 }
 
-describe.skipIf(why !== '')(addSkipReason('a log that users other than root can replace', why), () => {
+describe.skipIf(skipReason !== '')(addSkipReason('a log that users other than root can replace', skipReason), () => {
   it.each(Object.keys(ATTACKS))(
     'is not written or waited for, and mounts, unmounts and heal succeed: %s',
     async (attack) => {
@@ -78,7 +82,7 @@ describe.skipIf(why !== '')(addSkipReason('a log that users other than root can 
   })
 })
 
-describe.skipIf(why !== '')(addSkipReason('an exported journal', why), () => {
+describe.skipIf(skipReason !== '')(addSkipReason('an exported journal', skipReason), () => {
   it.each<[string, (file: string) => void]>([
     ['of another user', (file) => fs.chownSync(file, USER, USER)],
     ['that others can write', (file) => fs.chmodSync(file, 0o666)],

@@ -4,12 +4,12 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { FakePrograms, RECORDING } from '../helper/fake-programs.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 
-const title = isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'
+const suiteTitle = isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'
 
 /** FakePrograms that take a file for what it holds: one that modekeep knows, and one that only the node does. */
 const NAMES = ['squashfuse', 'fuse2fs']
 
-describe.skipIf(!isRoot).each(NAMES)(`an image for fuse.%s that a pod can write${title}`, (name) => {
+describe.skipIf(!isRoot).each(NAMES)(`an image for fuse.%s that a pod can write${suiteTitle}`, (name) => {
   let stage: Stage
   let programs: FakePrograms
   let own: string

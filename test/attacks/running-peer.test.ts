@@ -6,7 +6,11 @@ import { BINARY, BinaryNode } from '../helpers/kubelet-call.ts'
 import { isRoot } from '../helpers/stage.ts'
 import { makeTree } from '../helpers/tree.ts'
 
-const why = !isRoot ? 'mounts need root; run "sudo npm test"' : !fs.existsSync(BINARY) ? 'run "npm run build"' : ''
+const skipReason = !isRoot
+  ? 'mounts need root; run "sudo npm test"'
+  : !fs.existsSync(BINARY)
+    ? 'run "npm run build"'
+    : ''
 
 const FILES = 3000
 
@@ -63,7 +67,7 @@ function read(path: string): string {
   return fs.existsSync(path) ? fs.readFileSync(path, 'utf8') : ''
 }
 
-describe.skipIf(why !== '')(`a running call of a peer${why && ` (skipped: ${why})`}`, () => {
+describe.skipIf(skipReason !== '')(`a running call of a peer${skipReason && ` (skipped: ${skipReason})`}`, () => {
   it('leaves a healthy mount of the volume that it walks healthy, and heal does not replace it', async () => {
     const shared = new Shared()
     const peer = await shared.walkingPeer()

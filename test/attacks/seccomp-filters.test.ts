@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { MODEKEEP, understood } from '../binary/modekeep.ts'
 import { compile } from '../race/compile.ts'
 
-const why = fs.existsSync(MODEKEEP) ? '' : ' (skipped: run "npm run build")'
+const skipReason = fs.existsSync(MODEKEEP) ? '' : ' (skipped: run "npm run build")'
 
 const EPERM = 1
 const ENOSYS = 38
@@ -40,7 +40,7 @@ function answerTo(call: readonly string[], number: number, errno: number) {
   return understood({ text: stdout + stderr, code: status })
 }
 
-describe.skipIf(why !== '')(`a seccomp filter${why}`, () => {
+describe.skipIf(skipReason !== '')(`a seccomp filter${skipReason}`, () => {
   it.each(Object.entries(CALLS))('that refuses %s is named in one JSON reply by every verb', (name, numbers) => {
     for (const call of VERBS) {
       const { status, message } = answerTo(call, numbers[process.arch === 'arm64' ? 1 : 0], EPERM)

@@ -5,7 +5,11 @@ import type { DoctorDocument } from '../../src/cli/commands/doctor.ts'
 import { BINARY, BinaryNode } from '../helpers/kubelet-call.ts'
 import { isRoot } from '../helpers/stage.ts'
 
-const why = !isRoot ? 'mounts need root; run "sudo npm test"' : !fs.existsSync(BINARY) ? 'run "npm run build"' : ''
+const skipReason = !isRoot
+  ? 'mounts need root; run "sudo npm test"'
+  : !fs.existsSync(BINARY)
+    ? 'run "npm run build"'
+    : ''
 
 const TMPFS = { 'kubernetes.io/fsType': 'tmpfs' }
 const MEBIBYTE = 2 ** 20
@@ -16,7 +20,7 @@ function roomIn(directory: string) {
   return { size: blocks * bsize, inodes: ffree }
 }
 
-describe.skipIf(why !== '')(`a pod's tmpfs${why && ` (skipped: ${why})`}`, () => {
+describe.skipIf(skipReason !== '')(`a pod's tmpfs${skipReason && ` (skipped: ${skipReason})`}`, () => {
   it('has a size and an inode limit if its author names none', async () => {
     const node = new BinaryNode()
     const directory = node.podDirectory('a')

@@ -17,7 +17,7 @@ const PATIENCE = 10
 const MEMORY = 160 * 2 ** 20
 // Two batches of 700 inodes, 32 directories and 32 entries, and the process's own.
 const HANDLES = 2 * 700 + 64 + 100
-const cannot = cannotMountWith()
+const skipReason = cannotMountWith()
 const STILL = Array.from({ length: 400 }, (_, n) => `file d${n % 20}/f${n} 0640 5`)
 
 const WALKS = {
@@ -58,7 +58,7 @@ const still = (walked: Walked) =>
 const all = (walked: Walked, group: number) =>
   Object.fromEntries(Object.keys(still(walked)).map((path) => [path, group]))
 
-describe.skipIf(cannot !== '')(addSkipReason('a pod that changes its volume endlessly', cannot), () => {
+describe.skipIf(skipReason !== '')(addSkipReason('a pod that changes its volume endlessly', skipReason), () => {
   it.each(Object.keys(WALKS) as (keyof typeof WALKS)[])(
     'by nesting directories ever deeper does not keep a %s from ending in normal time',
     async (what) => {

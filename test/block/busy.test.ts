@@ -14,9 +14,9 @@ import { volumeKindLookup } from '../../src/volume/index.ts'
 import { attachDisk, DISK_TYPES, detachDisks, listLoopDevices, makeImage } from '../helpers/disks.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 
-const title = isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'
+const suiteTitle = isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'
 
-describe.skipIf(!isRoot)(`an unmount of a file system that is in use${title}`, () => {
+describe.skipIf(!isRoot)(`an unmount of a file system that is in use${suiteTitle}`, () => {
   let stage: Stage
   let image: string
   let monotonicMs: number

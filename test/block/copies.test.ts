@@ -6,9 +6,9 @@ import { detachDisks, makeImage, ON_DISK } from '../helpers/disks.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 import { groups } from '../helpers/tree.ts'
 
-const title = isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'
+const suiteTitle = isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'
 
-describe.skipIf(!isRoot)(`a copy of an xfs image that is mounted${title}`, () => {
+describe.skipIf(!isRoot)(`a copy of an xfs image that is mounted${suiteTitle}`, () => {
   let stage: Stage
   let image: string
   beforeEach(() => {

@@ -5,7 +5,7 @@ import { cannotInject, killAtEach } from '../helpers/inject.ts'
 import { BinaryNode } from '../helpers/kubelet-call.ts'
 import { listKillPoints, type TracedCall } from '../helpers/strace-text.ts'
 
-const title = `a call for an image that is killed at an operation on devices or mounts${cannotInject && ` (skipped: ${cannotInject})`}`
+const suiteTitle = `a call for an image that is killed at an operation on devices or mounts${cannotInject && ` (skipped: ${cannotInject})`}`
 const TEN_MINUTES = 600_000
 
 /** What makes, holds or ends devices and mounts. */
@@ -37,7 +37,7 @@ function stage() {
   return { node, directory, call, mountWith, choose, expectNoneLost }
 }
 
-describe.skipIf(cannotInject !== '')(title, () => {
+describe.skipIf(cannotInject !== '')(suiteTitle, () => {
   it(
     'a mount killed at any such operation leaves a loop device only with a mount, and the next calls succeed',
     async () => {

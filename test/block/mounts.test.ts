@@ -14,9 +14,9 @@ import {
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 import { groups } from '../helpers/tree.ts'
 
-const title = isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'
+const suiteTitle = isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'
 
-describe.skipIf(!isRoot).each(DISK_TYPES)(`%s on a disk and in an image${title}`, (fsType) => {
+describe.skipIf(!isRoot).each(DISK_TYPES)(`%s on a disk and in an image${suiteTitle}`, (fsType) => {
   let stage: Stage
   let image: string
   beforeEach(() => {

@@ -5,10 +5,10 @@ import { sized } from '../helpers/size.ts'
 import { isRoot, kernelStage } from '../helpers/stage.ts'
 import { Actors } from '../race/actors.ts'
 
-const ROUNDS = sized(100, 300, 3000)
-const title = `a source that is exchanged while it is mounted${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
+const TEST_ROUNDS = sized(100, 300, 3000)
+const suiteTitle = `a source that is exchanged while it is mounted${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
 
-describe.skipIf(!isRoot)(title, () => {
+describe.skipIf(!isRoot)(suiteTitle, () => {
   it('is never mounted through a link, and never under the identity of another disk', async () => {
     const stage = kernelStage('tmpfs')
     stage.allow({ fsTypes: ['squashfs'] })
@@ -20,7 +20,7 @@ describe.skipIf(!isRoot)(title, () => {
     const running = new Actors()
     await running.start('exchange', at('image'), at('link'), at('image'), at('other'))
     const seen = { inside: 0, other: 0, refused: 0 }
-    for (let round = 0; round < ROUNDS; round++) {
+    for (let round = 0; round < TEST_ROUNDS; round++) {
       try {
         await stage.mount('a', { source: at('image'), 'kubernetes.io/fsType': 'squashfs' })
         const content = fs.readFileSync(`${stage.podDirectory('a')}/one`, 'utf8').trim()
@@ -36,7 +36,7 @@ describe.skipIf(!isRoot)(title, () => {
     await stage.unmount('a')
     expect(listLoopDevices(stage.top)).toEqual([])
     stage.close()
-    expect(turns).toBeGreaterThan(ROUNDS)
+    expect(turns).toBeGreaterThan(TEST_ROUNDS)
     for (const count of Object.values(seen)) expect(count).toBeGreaterThan(0)
   })
 })

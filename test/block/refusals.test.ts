@@ -9,7 +9,7 @@ import { requireProgram } from '../helpers/needs.ts'
 import { rendered } from '../helpers/rendered.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 
-const title = isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'
+const suiteTitle = isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'
 
 function faults(fsType: DiskType, mountOptions: string[], readOnly = false) {
   const kind = diskKinds.find(({ name }) => name === fsType)
@@ -76,7 +76,7 @@ describe('the mount options of a disk', () => {
   })
 })
 
-describe.skipIf(!isRoot)(`a disk mount${title}`, () => {
+describe.skipIf(!isRoot)(`a disk mount${suiteTitle}`, () => {
   let stage: Stage
   let image: string
   beforeEach(() => {

@@ -10,9 +10,9 @@ import { requireProgram } from '../helpers/needs.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 import { groups } from '../helpers/tree.ts'
 
-const title = `subvolumes of a btrfs${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
+const suiteTitle = `subvolumes of a btrfs${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
 
-describe.skipIf(!isRoot)(title, () => {
+describe.skipIf(!isRoot)(suiteTitle, () => {
   let stage: Stage
   let image: string
   let place: string

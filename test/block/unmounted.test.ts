@@ -6,9 +6,9 @@ import { listVolumesWithRecords } from '../../src/state/record-directories.ts'
 import { detachDisks, makeImage } from '../helpers/disks.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 
-const title = isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'
+const suiteTitle = isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'
 
-describe.skipIf(!isRoot)(`a walked image that no pod uses${title}`, () => {
+describe.skipIf(!isRoot)(`a walked image that no pod uses${suiteTitle}`, () => {
   let stage: Stage
   let image: string
   let volume: string

@@ -8,7 +8,7 @@ import { attachDisk, detachDisks } from '../helpers/disks.ts'
 import { requireProgram } from '../helpers/needs.ts'
 import { isRoot } from '../helpers/stage.ts'
 
-const title = isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'
+const suiteTitle = isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'
 const { blocks, inodes } = linuxHost
 
 function at(path: string, look = blocks.backingOf) {
@@ -17,7 +17,7 @@ function at(path: string, look = blocks.backingOf) {
   return look(handle)
 }
 
-describe.skipIf(!isRoot)(`the backing device or image of a file system${title}`, () => {
+describe.skipIf(!isRoot)(`the backing device or image of a file system${suiteTitle}`, () => {
   let top: string
   let place: string
   const image = (name: string) => `${top}/${name}`

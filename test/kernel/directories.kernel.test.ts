@@ -9,7 +9,7 @@ import { swapDirectories } from '../helpers/sockets.ts'
 import { isRoot } from '../helpers/stage.ts'
 
 const USER = 1000
-const cannot = isRoot ? '' : 'files of other users need root; run "sudo npm test"'
+const skipReason = isRoot ? '' : 'files of other users need root; run "sudo npm test"'
 
 let top: string
 let own: string
@@ -125,7 +125,7 @@ it('the error of a failed rename of a directory names both paths, and no descrip
   expect(move).toThrow(`rename '${own}/full' -> '${others}/full'`)
 })
 
-describe.skipIf(!isRoot)(addSkipReason('directories that modekeep creates', cannot), () => {
+describe.skipIf(!isRoot)(addSkipReason('directories that modekeep creates', skipReason), () => {
   /** Creates a directory that other users can write. */
   const shared = () => {
     fs.mkdirSync(`${top}/shared`)

@@ -9,7 +9,7 @@ import { attachDisk, DISK_TYPES, detachDisks, makeImage } from '../helpers/disks
 import { requireProgram } from '../helpers/needs.ts'
 import { isRoot } from '../helpers/stage.ts'
 
-const title = isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'
+const suiteTitle = isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'
 const { inodes } = linuxHost
 
 function namesAt(path: string) {
@@ -24,7 +24,7 @@ function superblockUuidAt(path: string, type: number): string | undefined {
   return readSuperblockUuid(handle, type)?.toString('hex')
 }
 
-describe.skipIf(!isRoot)(`the identity of a file system${title}`, () => {
+describe.skipIf(!isRoot)(`the identity of a file system${suiteTitle}`, () => {
   let top: string
   let mounted: string
   beforeEach(() => {

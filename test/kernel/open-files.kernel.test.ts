@@ -11,8 +11,8 @@ import { createDuplicateWarningCheck } from '../../src/log/warning-dedup.ts'
 import { addSkipReason } from '../helpers/needs.ts'
 import { isRoot } from '../helpers/stage.ts'
 
-const USER = 1000
-const GROUP = 1000
+const ORDINARY_USER_ID = 1000
+const ORDINARY_GROUP_ID = 1000
 const files = createTrustedFiles(fs)
 
 let top: string
@@ -31,7 +31,7 @@ const text = (path: string) => fs.readFileSync(path, 'utf8')
 function sharedDirectory(mode: 'group' | 'all' = 'group'): string {
   const path = `${top}/shared`
   fs.mkdirSync(path)
-  fs.chownSync(path, 0, GROUP)
+  fs.chownSync(path, 0, ORDINARY_GROUP_ID)
   fs.chmodSync(path, mode === 'group' ? 0o775 : 0o777)
   return path
 }
@@ -49,9 +49,9 @@ function projectedVolume(name: string, content: string): string {
   return `${volume}/${name}`
 }
 
-const cannot = isRoot ? '' : 'files of other users need root; run "sudo npm test"'
+const skipReason = isRoot ? '' : 'files of other users need root; run "sudo npm test"'
 
-describe.skipIf(!isRoot)(addSkipReason('a file that modekeep reads by a path', cannot), () => {
+describe.skipIf(!isRoot)(addSkipReason('a file that modekeep reads by a path', skipReason), () => {
   it.each(['config.json', 'labels'])("is read through the links of a ConfigMap's or downwardAPI volume: %s", (name) => {
     const path = projectedVolume(name, '{"logLevel": "debug"}')
     expect(readOwnedFile(path)?.toString()).toBe('{"logLevel": "debug"}')
@@ -60,7 +60,7 @@ describe.skipIf(!isRoot)(addSkipReason('a file that modekeep reads by a path', c
 
   it("is read through NixOS's links of /etc, through a store that its builders may write", async () => {
     for (const name of ['etc', 'store/1-etc/etc/modekeep']) fs.mkdirSync(`${top}/${name}`, { recursive: true })
-    fs.chownSync(`${top}/store`, 0, GROUP)
+    fs.chownSync(`${top}/store`, 0, ORDINARY_GROUP_ID)
     fs.chmodSync(`${top}/store`, 0o1775)
     make(`${top}/store/1-etc/etc/modekeep/config.json`, '{"logLevel": "debug"}')
     fs.symlinkSync(`${top}/store/1-etc/etc`, `${top}/etc/static`)
@@ -82,7 +82,7 @@ describe.skipIf(!isRoot)(addSkipReason('a file that modekeep reads by a path', c
       "behind another user's link",
       (path) => {
         fs.symlinkSync(make(`${top}/other`), path)
-        fs.lchownSync(path, USER, USER)
+        fs.lchownSync(path, ORDINARY_USER_ID, ORDINARY_USER_ID)
       },
     ],
     [
@@ -102,7 +102,7 @@ describe.skipIf(!isRoot)(addSkipReason('a file that modekeep reads by a path', c
         fs.mkdirSync(`${top}/other`)
         make(`${top}/other/file`)
         fs.symlinkSync(`${top}/other`, `${path}.d`)
-        fs.lchownSync(`${path}.d`, USER, USER)
+        fs.lchownSync(`${path}.d`, ORDINARY_USER_ID, ORDINARY_USER_ID)
         fs.symlinkSync('file.d/file', path)
       },
     ],
@@ -125,7 +125,7 @@ describe.skipIf(!isRoot)(addSkipReason('a file that modekeep reads by a path', c
   })
 
   it('is refused as a record if it belongs to another user', () => {
-    fs.chownSync(make(`${top}/record.json`), USER, USER)
+    fs.chownSync(make(`${top}/record.json`), ORDINARY_USER_ID, ORDINARY_USER_ID)
     expect(() => files.read(`${top}/record.json`)).toThrow(/EPERM.*belongs to another user than root/)
   })
 
@@ -160,14 +160,14 @@ const PLACES: [string, (path: string) => string | undefined][] = [
   [
     "another user's file",
     (path) => {
-      fs.chownSync(make(path), USER, USER)
+      fs.chownSync(make(path), ORDINARY_USER_ID, ORDINARY_USER_ID)
       return path
     },
   ],
   ['a FIFO', (path) => void execFileSync('mkfifo', [path])],
 ]
 
-describe.skipIf(!isRoot)(addSkipReason('a file that modekeep writes', cannot), () => {
+describe.skipIf(!isRoot)(addSkipReason('a file that modekeep writes', skipReason), () => {
   it.each(PLACES)('is neither changed nor waited for if it is %s', (_what, prepare) => {
     const path = `${sharedDirectory()}/file`
     const kept = prepare(path)
@@ -191,7 +191,7 @@ describe.skipIf(!isRoot)(addSkipReason('a file that modekeep writes', cannot), (
       "is another user's",
       (directory) => {
         fs.mkdirSync(directory)
-        fs.chownSync(directory, USER, USER)
+        fs.chownSync(directory, ORDINARY_USER_ID, ORDINARY_USER_ID)
       },
     ],
     ['is behind a link that others could place', (directory) => fs.symlinkSync(`${top}/target`, directory)],
@@ -236,7 +236,7 @@ describe.skipIf(!isRoot)(addSkipReason('a file that modekeep writes', cannot), (
   it.each<[string, (shared: string) => void]>([
     ['by a directory above it', (shared) => fs.chmodSync(shared, 0o777)],
     ['by its group', (shared) => fs.chmodSync(shared, 0o770)],
-    ['as its owner', (shared) => fs.chownSync(shared, USER, USER)],
+    ['as its owner', (shared) => fs.chownSync(shared, ORDINARY_USER_ID, ORDINARY_USER_ID)],
   ])('is not opened by SQLite if others can replace it %s', (_what, prepare) => {
     const shared = sharedDirectory()
     fs.chmodSync(shared, 0o755)

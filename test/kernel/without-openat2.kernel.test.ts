@@ -7,9 +7,9 @@ import { makeTree } from '../helpers/tree.ts'
 import { openParts, openPaths } from './open-paths.ts'
 
 const PROGRAM = `${import.meta.dirname}/open-paths.ts`
-const title = `before Linux 5.6${cannotInject && ` (skipped: ${cannotInject})`}`
+const suiteTitle = `before Linux 5.6${cannotInject && ` (skipped: ${cannotInject})`}`
 
-describe.skipIf(cannotInject !== '')(title, () => {
+describe.skipIf(cannotInject !== '')(suiteTitle, () => {
   function arrange(): string {
     const top = fs.realpathSync(fs.mkdtempSync(`${tmpdir()}/modekeep-openat2-`))
     onTestFinished(() => fs.rmSync(top, { recursive: true, force: true }))

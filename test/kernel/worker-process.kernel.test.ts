@@ -10,9 +10,9 @@ import { isRoot } from '../helpers/stage.ts'
 
 const VOLUME = 'ef53.1-2-3'
 
-const title = `an isolated worker process started from the sources${isRoot ? '' : ' (skipped: groups need root; run "sudo npm test")'}`
+const suiteTitle = `an isolated worker process started from the sources${isRoot ? '' : ' (skipped: groups need root; run "sudo npm test")'}`
 
-describe.skipIf(!isRoot)(title, () => {
+describe.skipIf(!isRoot)(suiteTitle, () => {
   let top: string
   let lock: string
   let handle: Handle

@@ -7,10 +7,10 @@ import { groups, listTree, modes } from '../helpers/tree.ts'
 import { Actors } from './actors.ts'
 import { makeArena } from './arena.ts'
 
-const ROUNDS = sized(5, 20, 200)
-const title = `kubelet's calls under attack${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
+const TEST_ROUNDS = sized(5, 20, 200)
+const suiteTitle = `kubelet's calls under attack${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
 
-describe.skipIf(!isRoot)(title, () => {
+describe.skipIf(!isRoot)(suiteTitle, () => {
   it('mount and unmount, change nothing outside, and restore everything in the end', async () => {
     const node = new BinaryNode()
     const arena = makeArena(node.top)
@@ -28,7 +28,7 @@ describe.skipIf(!isRoot)(title, () => {
     await actors.start('exchange', ...arena.swapLinks)
     await actors.start('exchange', ...arena.swapSpecials)
     await actors.start('move', ...arena.moveOut)
-    for (let round = 0; round < ROUNDS; round++) {
+    for (let round = 0; round < TEST_ROUNDS; round++) {
       // Its message counts what was linked outside or replaced during the walk.
       expect(await node.call('mount', directory, options)).toMatchObject({ status: 'Success' })
       expect(node.layers('a')).toHaveLength(1)

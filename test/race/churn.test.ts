@@ -11,7 +11,7 @@ const GONE: readonly [string, string] = [
   'gone or replaced during the walk',
   'directory gone or replaced during the walk',
 ]
-const ROUNDS = sized(20, 60, 600)
+const TEST_ROUNDS = sized(20, 60, 600)
 const STABLE = Array.from({ length: 40 }, (_, n) => `file d${n % 3}/stable${n} ${n % 2 ? '0640' : '4750'} 5`)
 
 onKernelStages('files that are created and deleted during a walk', (open) => {
@@ -26,7 +26,7 @@ onKernelStages('files that are created and deleted during a walk', (open) => {
     const actors = new Actors()
     await actors.start('churn', `${directory}/d0`)
     await actors.start('churn', directory)
-    for (let round = 0; round < ROUNDS; round++) {
+    for (let round = 0; round < TEST_ROUNDS; round++) {
       await applyToDirectory(walked, 2000)
       for (const path of Object.keys(original)) {
         expect(fs.lstatSync(`${directory}/${path}`).gid, path).toBe(2000)
@@ -34,7 +34,7 @@ onKernelStages('files that are created and deleted during a walk', (open) => {
       const { left } = await restoreDirectory(walked)
       expect(Object.keys(left).filter((reason) => !GONE.includes(reason))).toEqual([])
     }
-    for (const rounds of await actors.stop()) expect(rounds).toBeGreaterThan(ROUNDS)
+    for (const rounds of await actors.stop()) expect(rounds).toBeGreaterThan(TEST_ROUNDS)
     const after = listTree(fs, directory)
     expect(groups(after)).toEqual(groups(original))
     expect(modes(after)).toEqual(modes(original))
@@ -48,7 +48,7 @@ onKernelStages('files that are created and deleted during a walk', (open) => {
     makeTree(fs, directory, ['file d0/stable 0640 5'])
     const [expected] = GONE
     const walked = { directory, journal: journalOf(stage) }
-    const reasons = await race(walked, { rounds: ROUNDS, expected }, ['churn', `${directory}/d0`])
+    const reasons = await race(walked, { rounds: TEST_ROUNDS, expected }, ['churn', `${directory}/d0`])
     expect(Object.keys(reasons).filter((reason) => !GONE.includes(reason))).toEqual([])
   })
 })

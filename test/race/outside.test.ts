@@ -8,7 +8,7 @@ import { Actors } from './actors.ts'
 import { type Arena, makeArena } from './arena.ts'
 import { journalOf, race } from './race.ts'
 
-const ROUNDS = sized(25, 125, 1000)
+const TEST_ROUNDS = sized(25, 125, 1000)
 const MOST_TRIES = 20_000
 /** What a report may say of the arena: the first three also at rest. */
 const REPORTED = [
@@ -35,7 +35,7 @@ onKernelStages('a walk under attack', (open) => {
     const before = listTree(fs, arena.volume)
     const outside = arena.outside()
     const handles = fs.readdirSync('/proc/self/fd').length
-    const reasons = await race(walked, { rounds: ROUNDS }, ...actors)
+    const reasons = await race(walked, { rounds: TEST_ROUNDS }, ...actors)
     expect.soft(arena.outside()).toEqual(outside)
     expect.soft(fs.readdirSync('/proc/self/fd').length).toBeLessThanOrEqual(handles)
     expect.soft(Object.keys(reasons).filter((reason) => !REPORTED.includes(reason))).toEqual([])

@@ -7,7 +7,7 @@ import { Actors } from './actors.ts'
 import { makeArena, RACES } from './sub-path-races.ts'
 
 /** Mounts and unmounts of each race; some are refused, and both must have been seen. */
-const ROUNDS = sized(40, 150, 1500)
+const TEST_ROUNDS = sized(40, 150, 1500)
 const MOST_ROUNDS = 5000
 
 /**
@@ -32,7 +32,7 @@ onKernelStages('a subPath that is mounted while its source changes', (open) => {
       const seen = { mounted: 0, refused: 0 }
       const wrong: string[] = []
       const isEnough = () => seen.mounted > 0 && seen.refused > 0
-      for (let round = 0; round < ROUNDS || (!isEnough() && round < MOST_ROUNDS); round++) {
+      for (let round = 0; round < TEST_ROUNDS || (!isEnough() && round < MOST_ROUNDS); round++) {
         try {
           await stage.mount('a', { source: `${arena}/data`, subPath })
           seen.mounted++

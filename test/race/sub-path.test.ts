@@ -8,7 +8,7 @@ import { Actors } from './actors.ts'
 import { makeArena, RACES, type Race } from './sub-path-races.ts'
 
 /** At least, of each way in each race; and on until both kinds of outcome were seen. */
-const ROUNDS = sized(500, 1500, 15_000)
+const TEST_ROUNDS = sized(500, 1500, 15_000)
 const MOST_ROUNDS = 100_000
 
 onKernelStages('a subPath that is resolved while its source changes', (open) => {
@@ -47,7 +47,7 @@ onKernelStages('a subPath that is resolved while its source changes', (open) => 
       const seen = new Map<string, number>()
       const sawBoth = () => new Set([...seen.keys()].map((outcome) => inside.includes(outcome))).size === 2
       const actors = await start(actor)
-      for (let round = 0; round < ROUNDS || (!sawBoth() && round < MOST_ROUNDS); round++) {
+      for (let round = 0; round < TEST_ROUNDS || (!sawBoth() && round < MOST_ROUNDS); round++) {
         const outcome = outcomeOf(inodes, root, subPath)
         seen.set(outcome, (seen.get(outcome) ?? 0) + 1)
       }

@@ -5,7 +5,7 @@ import { requireProgram } from '../helpers/needs.ts'
 import { onKernelStages, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree, modes } from '../helpers/tree.ts'
 
-const CAPABILITY = 'AAAAAgAgAAAAAAAAAAAAAAAAAAA=' // cap_net_raw, permitted: struct vfs_cap_data revision 2
+const CAPABILITY_ATTRIBUTE = 'AAAAAgAgAAAAAAAAAAAAAAAAAAA=' // cap_net_raw, permitted: struct vfs_cap_data revision 2
 
 onKernelStages('a walk at its boundaries', (open) => {
   let stage: Stage
@@ -48,13 +48,19 @@ onKernelStages('a walk at its boundaries', (open) => {
 
   it('restores file capabilities after a chown, and when a restore changes the group back', async () => {
     makeTree(stage.fs, source, ['file ping 0755 5'])
-    execFileSync(requireProgram('setfattr'), ['-n', 'security.capability', '-v', `0s${CAPABILITY}`, `${source}/ping`])
+    execFileSync(requireProgram('setfattr'), [
+      '-n',
+      'security.capability',
+      '-v',
+      `0s${CAPABILITY_ATTRIBUTE}`,
+      `${source}/ping`,
+    ])
     await walk({ restoreOnUnmount: 'true' })
     expect(groups(now()).ping).toBe(2000)
-    expect(attribute(`${source}/ping`)).toBe(CAPABILITY)
+    expect(attribute(`${source}/ping`)).toBe(CAPABILITY_ATTRIBUTE)
     await stage.unmount('a')
     expect(groups(now()).ping).toBe(5)
-    expect(attribute(`${source}/ping`)).toBe(CAPABILITY)
+    expect(attribute(`${source}/ping`)).toBe(CAPABILITY_ATTRIBUTE)
   })
 
   it('reports immutable files, changes all others, and retries the immutable ones in the next walk', async ({

@@ -6,10 +6,10 @@ import { listReadableMountRecords } from '../../src/state/mount-record.ts'
 import { addSkipReason, cannotMountWith } from '../helpers/needs.ts'
 import { kernelStage, type Stage } from '../helpers/stage.ts'
 
-const cannot = cannotMountWith('bindfs')
+const skipReason = cannotMountWith('bindfs')
 
-describe.skipIf(cannot !== '')(
-  addSkipReason('an unmount of memory or of a daemon’s file system in use', cannot),
+describe.skipIf(skipReason !== '')(
+  addSkipReason('an unmount of memory or of a daemon’s file system in use', skipReason),
   () => {
     let stage: Stage
     let users: ChildProcess[]

@@ -7,12 +7,12 @@ import { sized } from '../helpers/size.ts'
 import { isRoot } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
 
-const title = `two pods that request one volume${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
+const suiteTitle = `two pods that request one volume${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
 
 const FILE_SYSTEMS = sized<readonly ('tmpfs' | 'ext4')[]>(['ext4'], ['tmpfs', 'ext4'])
-const ROUNDS = sized(2, 5)
+const TEST_ROUNDS = sized(2, 5)
 
-describe.skipIf(!isRoot).each(FILE_SYSTEMS)(`${title}, on %s`, (fsType) => {
+describe.skipIf(!isRoot).each(FILE_SYSTEMS)(`${suiteTitle}, on %s`, (fsType) => {
   // Enough for two calls to be at it at once.
   const FILES = 300
   const SPECS = Array.from({ length: FILES }, (_, n) => [`file f${n} 0640 5`, `file sub/f${n} 0640 6`]).flat()
@@ -131,7 +131,7 @@ describe.skipIf(!isRoot).each(FILE_SYSTEMS)(`${title}, on %s`, (fsType) => {
   })
 
   it('one inside the other, at the same time, with two groups: one succeeds, and the first state returns', async () => {
-    for (let round = 0; round < ROUNDS; round++) {
+    for (let round = 0; round < TEST_ROUNDS; round++) {
       const on = arrange()
       const answers = await Promise.all([on.mount('a', on.data, 2000), on.mount('b', `${on.data}/sub`, 3000)])
       expect(answers.filter(({ status }) => status === 'Success')).toHaveLength(1)
@@ -146,7 +146,7 @@ describe.skipIf(!isRoot).each(FILE_SYSTEMS)(`${title}, on %s`, (fsType) => {
   })
 
   it('one inside the other, at the same time, with one group: both succeed, and the first state returns', async () => {
-    for (let round = 0; round < ROUNDS; round++) {
+    for (let round = 0; round < TEST_ROUNDS; round++) {
       const on = arrange()
       const answers = await Promise.all([on.mount('a', on.data, 2000), on.mount('b', `${on.data}/sub`, 2000)])
       expect(answers).toEqual([SUCCESS, SUCCESS])
@@ -184,7 +184,7 @@ describe.skipIf(!isRoot).each(FILE_SYSTEMS)(`${title}, on %s`, (fsType) => {
   })
 
   it('one inside the other, during a restore of the outer: each runs in turn, and the first state returns', async () => {
-    for (let round = 0; round < ROUNDS; round++) {
+    for (let round = 0; round < TEST_ROUNDS; round++) {
       const on = arrange()
       expect(await on.mount('a', on.data, 2000)).toEqual(SUCCESS)
       const [, b] = await Promise.all([on.unmount('a'), on.mount('b', `${on.data}/sub`, 3000)])
@@ -203,7 +203,7 @@ describe.skipIf(!isRoot).each(FILE_SYSTEMS)(`${title}, on %s`, (fsType) => {
   })
 
   it('a pod and a manual command at the same time: one after the other, or refused', async () => {
-    for (let round = 0; round < ROUNDS; round++) {
+    for (let round = 0; round < TEST_ROUNDS; round++) {
       const on = arrange()
       const byHand = on.node.start(['apply', `${on.data}/sub`, '--fsgroup', '3000']).ended
       const [applied, mounted] = await Promise.all([byHand, on.mount('a', on.data, 2000)])

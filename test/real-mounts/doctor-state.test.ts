@@ -4,9 +4,9 @@ import { describe, expect, it } from 'vitest'
 import { BINARY, BinaryNode } from '../helpers/kubelet-call.ts'
 import { addSkipReason, cannotMountWith } from '../helpers/needs.ts'
 
-const cannot = cannotMountWith('mount')
+const skipReason = cannotMountWith('mount')
 
-describe.skipIf(cannot !== '')(addSkipReason('doctor', cannot), () => {
+describe.skipIf(skipReason !== '')(addSkipReason('doctor', skipReason), () => {
   const doctor = (node: BinaryNode, more: object) => {
     const state = `${node.top}/own-state`
     const config = `${node.top}/other.json`

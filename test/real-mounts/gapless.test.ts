@@ -7,9 +7,9 @@ import { isRoot, kernelStage } from '../helpers/stage.ts'
 import { Reader } from './reader.ts'
 import { type Place, REPLACEMENTS } from './replacements.ts'
 
-const ROUNDS = { tmpfs: sized(20, 200, 2000), ext4: sized(6, 40, 400) }
+const TEST_ROUNDS = { tmpfs: sized(20, 200, 2000), ext4: sized(6, 40, 400) }
 const BY_BINARY = sized(2, 10, 100)
-const why = isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'
+const skipReason = isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'
 
 /** A second reader where a container's mount namespace gets what kubelet's does (mountPropagation: HostToContainer). */
 async function readers(directory: string, bare: fs.Stats, shared: boolean): Promise<Reader[]> {
@@ -27,7 +27,7 @@ async function expectNoGap(all: readonly Reader[], rounds: number): Promise<void
   }
 }
 
-describe.skipIf(!isRoot)(`during the replacement of a mount a reader sees the old or the new one${why}`, () => {
+describe.skipIf(!isRoot)(`during the replacement of a mount a reader sees the old or the new one${skipReason}`, () => {
   describe.each([
     ['on tmpfs', 'private', 'tmpfs'],
     ['on tmpfs', 'shared', 'tmpfs'],
@@ -44,19 +44,19 @@ describe.skipIf(!isRoot)(`during the replacement of a mount a reader sees the ol
       const bare = fs.statSync(place.directory)
       await stage.mount('a', change(place, 0))
       const all = await readers(place.directory, bare, propagation === 'shared')
-      for (let turn = 1; turn <= ROUNDS[fsType]; turn++) {
+      for (let turn = 1; turn <= TEST_ROUNDS[fsType]; turn++) {
         await stage.mount('a', change(place, turn))
         expect(stage.noted.decision).toBe('replace')
         for (const reader of all) expect(reader.layers(place.directory)).toHaveLength(1)
       }
-      await expectNoGap(all, ROUNDS[fsType])
+      await expectNoGap(all, TEST_ROUNDS[fsType])
       await stage.unmount('a')
       expect(stage.layers('a')).toEqual([])
     })
   })
 })
 
-describe.skipIf(!isRoot)(`kubelet's mount call${why}`, () => {
+describe.skipIf(!isRoot)(`kubelet's mount call${skipReason}`, () => {
   it.each(REPLACEMENTS)('replaces a mount without a gap for $name', async ({ change }) => {
     const node = new BinaryNode()
     const place: Place = { volumes: node.volumes, directory: node.podDirectory('a') }

@@ -15,7 +15,7 @@ import {
 } from './attributes.ts'
 import { makeSocket } from './socket.ts'
 
-const CAPABILITY = '0sAAAAAgAgAAAAAAAAAAAAAAAAAAA=' // cap_net_raw, permitted: struct vfs_cap_data revision 2
+const CAPABILITY_ATTRIBUTE = '0sAAAAAgAgAAAAAAAAAAAAAAAAAAA=' // cap_net_raw, permitted: struct vfs_cap_data revision 2
 const MODES = ['0000', '0644', '0400', '0410', '0111', '0755', '0707', '4750', '2640', '6711', '1777', '2770']
 
 /** Kubelet's SetVolumeOwnership: rw-rw---- for files, rwxrws--- for directories, added to what is there. */
@@ -86,7 +86,7 @@ onKernelStages('a walk with groupAccess "grant"', (open) => {
       'file tool 0770 2000',
       'file wrong 0640 2000',
     ])
-    setAttributes(source, { tool: { 'security.capability': CAPABILITY } })
+    setAttributes(source, { tool: { 'security.capability': CAPABILITY_ATTRIBUTE } })
     const before = now()
     await walk({ fsGroupChangePolicy: 'Always' })
     const { right, shared, tool } = before
@@ -98,7 +98,7 @@ onKernelStages('a walk with groupAccess "grant"', (open) => {
 
   it('keeps set-uid, capabilities and times when it adds bits', async () => {
     makeTree(stage.fs, source, ['file suid 4711 5', 'file tool 0755 5', 'dir d 0755'])
-    setAttributes(source, { tool: { 'security.capability': CAPABILITY, 'trusted.note': '0x6869' } })
+    setAttributes(source, { tool: { 'security.capability': CAPABILITY_ATTRIBUTE, 'trusted.note': '0x6869' } })
     const xattrs = attributes(source)
     const names = ['suid', 'tool', 'd', '.']
     for (const name of names) stage.fs.utimesSync(`${source}/${name}`, 1000, 2000)

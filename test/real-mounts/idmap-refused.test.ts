@@ -7,7 +7,7 @@ import { openUserNamespace } from '../../src/kernel/linux/mounts.ts'
 import { compile } from '../race/compile.ts'
 import { cannotRun, mountMapped, mountNew, scratch, withMapped } from './mapped-volume.ts'
 
-const skipped = cannotRun('')
+const skipReason = cannotRun('')
 const noFuse = cannotRun('bindfs')
 const WAY_OUT = /write ownership "auto"/
 
@@ -30,7 +30,7 @@ function refusalUnder(command: readonly string[], source: string): string {
   return execFileSync(name, args, { encoding: 'utf8' })
 }
 
-describe.skipIf(skipped !== '')(`an idmapped mount is refused${skipped}`, () => {
+describe.skipIf(skipReason !== '')(`an idmapped mount is refused${skipReason}`, () => {
   it('on overlayfs, which the message names', () => {
     const top = scratch()
     const point = mountNew(top, 'tmpfs')
@@ -86,7 +86,7 @@ describe.skipIf(noFuse !== '')(`an idmapped mount of a FUSE file system${noFuse}
   })
 })
 
-describe.skipIf(skipped !== '')(`an idmapped mount leaves${skipped}`, () => {
+describe.skipIf(skipReason !== '')(`an idmapped mount leaves${skipReason}`, () => {
   it('no process and no open file descriptor behind', () => {
     const top = scratch()
     const volume = mountNew(top, 'tmpfs')

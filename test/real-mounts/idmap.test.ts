@@ -80,9 +80,9 @@ describe.each(KINDS)('an idmapped mount of %s%s', (fsType, why) => {
   })
 })
 
-const skipped = cannotMount('tmpfs')
+const skipReason = cannotMount('tmpfs')
 
-describe.skipIf(skipped !== '')(`the two groups of an idmapped mount${skipped}`, () => {
+describe.skipIf(skipReason !== '')(`the two groups of an idmapped mount${skipReason}`, () => {
   it.each([
     [0, 1],
     [0, 4_294_967_294],

@@ -7,9 +7,9 @@ import { makeVolume, wipe } from '../crash/volume.ts'
 import { isRoot } from '../helpers/stage.ts'
 import { listTree } from '../helpers/tree.ts'
 
-const title = `a damaged journal of a volume that is mounted${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
+const suiteTitle = `a damaged journal of a volume that is mounted${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
 
-describe.skipIf(!isRoot)(title, () => {
+describe.skipIf(!isRoot)(suiteTitle, () => {
   const sizeOf = (path: string) => fs.statSync(path).size
 
   const DAMAGES: [string, (path: string, foreign: Buffer) => void][] = [

@@ -7,11 +7,11 @@ import { PATIENCE, sized } from '../helpers/size.ts'
 import { isRoot } from '../helpers/stage.ts'
 import { groups, listTree, makeTree, modes } from '../helpers/tree.ts'
 
-const title = `a journal on a disk that cannot be written${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
+const suiteTitle = `a journal on a disk that cannot be written${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
 // Six batches: one is made while the next is recorded, and any but the first may find no room.
 const FILES = 3800
 
-describe.skipIf(!isRoot)(title, () => {
+describe.skipIf(!isRoot)(suiteTitle, () => {
   const remount = (directory: string, how: string) => execFileSync('mount', ['-o', `remount,${how}`, directory])
 
   it('read-only: a mount is refused with the path named, and changes nothing', async () => {

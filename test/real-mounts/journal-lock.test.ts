@@ -8,7 +8,7 @@ import { journalPath } from '../crash/journal-files.ts'
 import { expectSame, snapshot } from '../crash/volume.ts'
 import { isRoot } from '../helpers/stage.ts'
 
-const title = `a journal that another process has locked${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
+const suiteTitle = `a journal that another process has locked${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
 
 const HOLDER = `
   const { DatabaseSync } = require('node:sqlite')
@@ -17,7 +17,7 @@ const HOLDER = `
   setInterval(() => {}, 1000)
 `
 
-describe.skipIf(!isRoot)(title, () => {
+describe.skipIf(!isRoot)(suiteTitle, () => {
   /** Another process has the database to itself until the function is called. */
   async function lock(path: string): Promise<() => Promise<void>> {
     const child = spawn(process.execPath, ['-e', HOLDER, path], {

@@ -6,7 +6,7 @@ import { expectSame, snapshot } from '../crash/volume.ts'
 import { cannotInject, killAt, traceModekeep } from '../helpers/inject.ts'
 import type { TracedCall } from '../helpers/strace-text.ts'
 
-const title = `a journal that a power cut damaged${cannotInject && ` (skipped: ${cannotInject})`}`
+const suiteTitle = `a journal that a power cut damaged${cannotInject && ` (skipped: ${cannotInject})`}`
 
 /** The calls on the journal's log up to the first change of an inode, and that change. */
 function beforeFirstChange(calls: TracedCall[]) {
@@ -20,7 +20,7 @@ function beforeFirstChange(calls: TracedCall[]) {
   return { log, last: log[last], begins: log[earlier + 1] }
 }
 
-describe.skipIf(cannotInject !== '')(title, () => {
+describe.skipIf(cannotInject !== '')(suiteTitle, () => {
   it('has each change synced to disk before the change is made', async () => {
     const on = new Crashing('tmpfs')
     on.fresh()

@@ -3,7 +3,7 @@ import { onKernelStages, type Stage } from '../helpers/stage.ts'
 import { makeTree } from '../helpers/tree.ts'
 import { acl, attributes, setAttributes } from './attributes.ts'
 
-const CAPABILITY = '0sAAAAAgAgAAAAAAAAAAAAAAAAAAA=' // cap_net_raw, permitted: struct vfs_cap_data revision 2
+const CAPABILITY_ATTRIBUTE = '0sAAAAAgAgAAAAAAAAAAAAAAAAAAA=' // cap_net_raw, permitted: struct vfs_cap_data revision 2
 // Revision 3: the same, for the user namespace whose root is 1000.
 const NAMESPACED = '0sAAAAAwAgAAAAAAAAAAAAAAAAAADoAwAA'
 const ACCESS = acl('u::rw-,u:1000:rwx,g::r--,g:3000:rw-,m::rw-,o::---')
@@ -68,9 +68,10 @@ onKernelStages('a walk and its restore', (open) => {
           stage.fs.writeFileSync(`${source}/${name}`, name)
           stage.fs.chownSync(`${source}/${name}`, uid, gid)
           stage.fs.chmodSync(`${source}/${name}`, Number.parseInt(mode, 8))
-          if (kind === 'capable') all[name] = { 'security.capability': CAPABILITY, 'user.note': '0x01' }
+          if (kind === 'capable') all[name] = { 'security.capability': CAPABILITY_ATTRIBUTE, 'user.note': '0x01' }
           if (kind === 'namespaced') all[name] = { 'security.capability': NAMESPACED, 'trusted.note': '0x02' }
-          if (kind === 'listed') all[name] = { 'system.posix_acl_access': ACCESS, 'security.capability': CAPABILITY }
+          if (kind === 'listed')
+            all[name] = { 'system.posix_acl_access': ACCESS, 'security.capability': CAPABILITY_ATTRIBUTE }
         }
       }
     }
@@ -112,7 +113,7 @@ onKernelStages('a walk and its restore', (open) => {
       stage.fs.chmodSync(`${source}/${name}`, (bits & 0o7777) | ((bits & 0o170000) === 0o040000 ? 0o2000 : 0))
     }
     // The chown has taken the capabilities.
-    setAttributes(source, { 'capable-0-5-0755': { 'security.capability': CAPABILITY } })
+    setAttributes(source, { 'capable-0-5-0755': { 'security.capability': CAPABILITY_ATTRIBUTE } })
     stage.fs.chownSync(`${source}/plain/a`, 0, 5)
     const before = facts('ctimeNs', 'mode', 'gid')
     const xattrs = attributes(source)

@@ -4,9 +4,9 @@ import { describe, expect, it } from 'vitest'
 import { BINARY, BinaryNode } from '../helpers/kubelet-call.ts'
 import { addSkipReason, cannotMountWith } from '../helpers/needs.ts'
 
-const cannot = cannotMountWith()
+const skipReason = cannotMountWith()
 
-describe.skipIf(cannot !== '')(addSkipReason('a kernel file system', cannot), () => {
+describe.skipIf(skipReason !== '')(addSkipReason('a kernel file system', skipReason), () => {
   const called = (node: BinaryNode, ...args: string[]) =>
     spawnSync(BINARY, args, { encoding: 'utf8', env: { MODEKEEP_CONFIG: `${node.top}/config.json` } })
   const all = ['/proc', '/sys', '/sys/kernel', '/dev/pts'].filter((path) => fs.existsSync(path))

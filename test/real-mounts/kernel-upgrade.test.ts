@@ -10,7 +10,7 @@ import { cannotRun } from './mapped-volume.ts'
 const SUCCESS = { status: 'Success' }
 const SIZES = { ext4: '32M', xfs: '300M', btrfs: '110M' } as const
 type FsType = keyof typeof SIZES
-const skipped = cannotRun('')
+const skipReason = cannotRun('')
 
 /** A node whose volumes lie on a disk, with one that has an inode of every kind. */
 class Upgraded extends BinaryNode {
@@ -54,8 +54,8 @@ class Upgraded extends BinaryNode {
   }
 }
 
-describe.skipIf(skipped !== '').each(['ext4', 'xfs'] as const)(
-  `a volume on %s that was walked before the kernel was upgraded to 6.9${skipped}`,
+describe.skipIf(skipReason !== '').each(['ext4', 'xfs'] as const)(
+  `a volume on %s that was walked before the kernel was upgraded to 6.9${skipReason}`,
   (fsType) => {
     it('is restored by the unmount after the upgrade', async () => {
       const node = new Upgraded(fsType)
@@ -106,7 +106,7 @@ describe.skipIf(skipped !== '').each(['ext4', 'xfs'] as const)(
   },
 )
 
-describe.skipIf(skipped !== '')(`a volume on btrfs${skipped}`, () => {
+describe.skipIf(skipReason !== '')(`a volume on btrfs${skipReason}`, () => {
   it('is restored after an upgrade of the kernel under either name', async () => {
     const node = new Upgraded('btrfs')
     node.kernel('without UUIDs')
@@ -118,7 +118,7 @@ describe.skipIf(skipped !== '')(`a volume on btrfs${skipped}`, () => {
   })
 })
 
-describe.skipIf(skipped !== '')(`a volume that has records under both of its names${skipped}`, () => {
+describe.skipIf(skipReason !== '')(`a volume that has records under both of its names${skipReason}`, () => {
   /** Walked before the upgrade, and again after it by a version that did not know the older name. */
   async function both() {
     const node = new Upgraded('ext4')
@@ -152,8 +152,8 @@ describe.skipIf(skipped !== '')(`a volume that has records under both of its nam
   })
 })
 
-describe.skipIf(skipped !== '').each(['ext4', 'xfs', 'btrfs'] as const)(
-  `a kernel that reports no UUID of %s any more${skipped}`,
+describe.skipIf(skipReason !== '').each(['ext4', 'xfs', 'btrfs'] as const)(
+  `a kernel that reports no UUID of %s any more${skipReason}`,
   (fsType) => {
     it('uses the records of a newer kernel, and restores by them', async () => {
       const node = new Upgraded(fsType)

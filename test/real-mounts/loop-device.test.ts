@@ -11,7 +11,7 @@ import { cannotRun } from './mapped-volume.ts'
 const SUCCESS = { status: 'Success' }
 const SIZES = { ext4: '32M', xfs: '300M', btrfs: '110M' } as const
 type FsType = keyof typeof SIZES
-const skipped = cannotRun('')
+const skipReason = cannotRun('')
 
 const run = (command: string, ...args: string[]) => execFileSync(command, args, { stdio: ['ignore', 'pipe', 'pipe'] })
 
@@ -107,8 +107,8 @@ const waysOf = (fsType: FsType) => (fsType === 'xfs' ? WAYS : WAYS.filter((way) 
 
 const TYPES = { ext4: 'ef53', xfs: '58465342', btrfs: '9123683e' } as const
 
-describe.skipIf(skipped !== '').each(['ext4', 'xfs', 'btrfs'] as const)(
-  `a volume on %s that gets another loop device between two pods${skipped}`,
+describe.skipIf(skipReason !== '').each(['ext4', 'xfs', 'btrfs'] as const)(
+  `a volume on %s that gets another loop device between two pods${skipReason}`,
   (fsType) => {
     it.each(waysOf(fsType))(
       'keeps its records and its first groups, named by %s and then by %s',

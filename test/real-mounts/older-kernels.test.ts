@@ -8,7 +8,7 @@ import { makeTree } from '../helpers/tree.ts'
 import { cannotRun } from './mapped-volume.ts'
 
 const EPERM = 1
-const skipped = cannotRun('')
+const skipReason = cannotRun('')
 
 /** A node with a volume that has an inode of every kind. */
 function nodeWithVolume(): { node: BinaryNode; source: string; original: Snapshot } {
@@ -43,7 +43,7 @@ async function wholeLife(wrapper: readonly string[]): Promise<void> {
   expect(snapshot(source)).toEqual(original)
 }
 
-describe.skipIf(skipped !== '')(`mount, repeat, unmount and restore are the same${skipped}`, () => {
+describe.skipIf(skipReason !== '')(`mount, repeat, unmount and restore are the same${skipReason}`, () => {
   it('on a kernel with all features', () => wholeLife([]))
 
   it.each([
@@ -84,7 +84,7 @@ describe.skipIf(skipped !== '')(`mount, repeat, unmount and restore are the same
   })
 })
 
-describe.skipIf(skipped !== '')(`on a kernel that is too old${skipped}`, () => {
+describe.skipIf(skipReason !== '')(`on a kernel that is too old${skipReason}`, () => {
   it.each([
     ['open_tree', {}],
     ['mount_setattr', {}],

@@ -6,7 +6,7 @@ import { addSkipReason, cannotMountWith } from '../helpers/needs.ts'
 import { groups, listTree, makeTree, modes } from '../helpers/tree.ts'
 import { applyToDirectory, planDirectory, restoreDirectory, type Walked } from '../helpers/walk.ts'
 
-const cannot = cannotMountWith()
+const skipReason = cannotMountWith()
 
 /** An overlay of a layer on one file system over a layer on another. @param isOne both on one */
 function overlay(option: string, isOne = false): Walked {
@@ -35,7 +35,7 @@ const now = (walked: Walked) => {
   return { groups: groups(listed), modes: modes(listed) }
 }
 
-describe.skipIf(cannot !== '')(addSkipReason('a volume on an overlay', cannot), () => {
+describe.skipIf(skipReason !== '')(addSkipReason('a volume on an overlay', skipReason), () => {
   it.each([
     ['whose layers are on one file system', 'xino=off', true],
     ['of several file systems with xino=on', 'xino=on', false],

@@ -6,7 +6,7 @@ import { disableBatches } from '../helpers/single-calls.ts'
 import { onKernelStages, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree, modes } from '../helpers/tree.ts'
 
-const CAPABILITY = 'AAAAAgAgAAAAAAAAAAAAAAAAAAA=' // cap_net_raw, permitted: struct vfs_cap_data revision 2
+const CAPABILITY_ATTRIBUTE = 'AAAAAgAgAAAAAAAAAAAAAAAAAAA=' // cap_net_raw, permitted: struct vfs_cap_data revision 2
 
 onKernelStages('around a walk', (open) => {
   let stage: Stage
@@ -44,7 +44,7 @@ onKernelStages('around a walk', (open) => {
       '-n',
       'security.capability',
       '-v',
-      `0s${CAPABILITY}`,
+      `0s${CAPABILITY_ATTRIBUTE}`,
       `${source}/${name}`,
     ])
 
@@ -97,7 +97,7 @@ onKernelStages('around a walk', (open) => {
     expect(capabilityOf('tool')).toBe('none')
     await stage.unmount('a')
     expect(capabilityOf('tool')).toBe('none')
-    expect(capabilityOf('kept')).toBe(CAPABILITY)
+    expect(capabilityOf('kept')).toBe(CAPABILITY_ATTRIBUTE)
     expect(groups(now())).toMatchObject({ tool: 2000, kept: 0 })
     expect(left()['changed since by its user']).toMatchObject({ count: 1 })
   })

@@ -8,9 +8,11 @@ import { write } from '../helpers/atomic-writer.ts'
 import { isRoot } from '../helpers/stage.ts'
 
 const PROCESS = resolve(import.meta.dirname, 'watch-process.ts')
-const title = isRoot ? 'a watch of the node' : 'a watch of the node (skipped: mounts need root; run "sudo npm test")'
+const suiteTitle = isRoot
+  ? 'a watch of the node'
+  : 'a watch of the node (skipped: mounts need root; run "sudo npm test")'
 
-describe.skipIf(!isRoot)(title, () => {
+describe.skipIf(!isRoot)(suiteTitle, () => {
   let top: string
   beforeEach(() => {
     top = fs.mkdtempSync(`${tmpdir()}/modekeep-watch-`)

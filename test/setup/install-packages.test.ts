@@ -7,7 +7,7 @@ import { cannotMountWith } from '../helpers/needs.ts'
 
 const INSTALLER = resolve(import.meta.dirname, '../../scripts/test/install-packages.sh')
 const OWN = '#!/bin/sh\nexit 0\n'
-const why = cannotMountWith()
+const skipReason = cannotMountWith()
 
 /** A machine whose /usr/sbin and apt-get are the test's: it says what a server that is installed would be told. */
 function machine(policy: string | undefined, install: string) {
@@ -26,7 +26,7 @@ function machine(policy: string | undefined, install: string) {
 
 const ASKED = '/usr/sbin/policy-rc.d sshd start; echo "$?" >asked; echo "$*" >told'
 
-describe.skipIf(why !== '')(`the packages of the tests${why && ` (skipped: ${why})`}`, () => {
+describe.skipIf(skipReason !== '')(`the packages of the tests${skipReason && ` (skipped: ${skipReason})`}`, () => {
   it('are installed without starting servers, and the policy file is removed', () => {
     const { top, args, options, policy } = machine(undefined, ASKED)
     expect(spawnSync('unshare', args, options).status).toBe(0)

@@ -95,9 +95,9 @@ const [MADE, ODD, UNTOUCHED] = [0, 1, 7]
 const [JOBS, CHANGES, LOOKERS, SIGHTS, MOST_OTHERS, TASKS] = [48, 720, 2, 256, 3, 64]
 
 const isRoot = process.getuid?.() === 0
-const title = `changes that the kernel addon makes${isRoot ? '' : ' (skipped: only root gives files to any group; run "sudo npm test")'}`
+const suiteTitle = `changes that the kernel addon makes${isRoot ? '' : ' (skipped: only root gives files to any group; run "sudo npm test")'}`
 
-describe.skipIf(!isRoot)(title, () => {
+describe.skipIf(!isRoot)(suiteTitle, () => {
   /** Creates a file of group 5 with the mode 0640. */
   function file(): number {
     const directory = fs.mkdtempSync(`${tmpdir()}/modekeep-addon-`)

@@ -8,7 +8,7 @@ import type { KernelAddon } from '../../../src/kernel/linux/kernel.ts'
 
 const [addon = '', file = '', end = ''] = process.argv.slice(2)
 const [JOBS, CHANGES, WORDS, HANDLE] = [48, 720, 10, 2]
-const ROUNDS = 8
+const TEST_ROUNDS = 8
 
 function giveAway(): KernelAddon {
   const loaded = { exports: {} as KernelAddon }
@@ -47,7 +47,7 @@ function endOnce(): Promise<void> {
 }
 
 if (isMainThread) {
-  for (let round = 0; round < ROUNDS; round++) await endOnce()
+  for (let round = 0; round < TEST_ROUNDS; round++) await endOnce()
   console.log('alive')
   giveAway()
   process.exit()

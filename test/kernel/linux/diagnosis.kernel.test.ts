@@ -7,12 +7,12 @@ import { addSkipReason, cannotMountWith } from '../../helpers/needs.ts'
 import { type Lacking, refuseCalls } from '../../helpers/refuse.ts'
 import { isRoot } from '../../helpers/stage.ts'
 
-const MODULE = `${import.meta.dirname}/../../../src/kernel/linux/diagnosis.ts`
+const TESTED_MODULE_URL = `${import.meta.dirname}/../../../src/kernel/linux/diagnosis.ts`
 
 /** Returns the features that a process under a command finds. */
 function probedUnder(...command: string[]): KernelFeature[] {
   const ask = `
-    const { probeKernelFeatures } = await import(${JSON.stringify(MODULE)})
+    const { probeKernelFeatures } = await import(${JSON.stringify(TESTED_MODULE_URL)})
     console.log(JSON.stringify(probeKernelFeatures()))`
   const [name = '', ...args] = [...command, process.execPath, '--input-type=module', '-e', ask]
   return JSON.parse(execFileSync(name, args, { encoding: 'utf8' }))

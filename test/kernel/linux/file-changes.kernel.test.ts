@@ -10,9 +10,9 @@ const { inodes } = linuxHost
 const ROOM = 720
 const BATCH = 700
 
-const title = `file changes by other threads${isRoot ? '' : ' (skipped: only root gives files to any group; run "sudo npm test")'}`
+const suiteTitle = `file changes by other threads${isRoot ? '' : ' (skipped: only root gives files to any group; run "sudo npm test")'}`
 
-describe.skipIf(!isRoot)(title, () => {
+describe.skipIf(!isRoot)(suiteTitle, () => {
   function have(size: number): FileChangeBatch {
     const changes = inodes.changes(size) ?? expect.unreachable()
     onTestFinished(() => changes[Symbol.dispose]())

@@ -8,7 +8,7 @@ import { runSelfTest, type SelfTestResult } from '../../../src/kernel/linux/self
 import { addSkipReason, cannotMountWith } from '../../helpers/needs.ts'
 import { isRoot } from '../../helpers/stage.ts'
 
-const MODULE = `${import.meta.dirname}/../../../src/kernel/linux/self-test.ts`
+const TESTED_MODULE_URL = `${import.meta.dirname}/../../../src/kernel/linux/self-test.ts`
 
 const differing = (tests: SelfTestResult[]) => tests.filter(({ difference }) => difference !== '')
 
@@ -70,7 +70,7 @@ describe.skipIf(!isRoot)(
 
     it('reports what was not tested if this process may not mount', () => {
       const ask = `
-      const { runSelfTest } = await import(${JSON.stringify(MODULE)})
+      const { runSelfTest } = await import(${JSON.stringify(TESTED_MODULE_URL)})
       console.log(JSON.stringify(runSelfTest()))`
       const node = [process.execPath, '--input-type=module', '-e', ask]
       const said = execFileSync('setpriv', ['--bounding-set=-sys_admin', ...node], { encoding: 'utf8' })

@@ -6,12 +6,12 @@ import { openUserNamespace } from '../../../src/kernel/linux/mounts.ts'
 import { addSkipReason, cannotMountWith } from '../../helpers/needs.ts'
 import { isRoot } from '../../helpers/stage.ts'
 
-const MODULE = `${import.meta.dirname}/../../../src/kernel/linux/mounts.ts`
+const TESTED_MODULE_URL = `${import.meta.dirname}/../../../src/kernel/linux/mounts.ts`
 
 /** Returns the error code and the message of the same call in a process under a command. */
 function refusedUnder(...command: string[]): string {
   const ask = `
-    const { openUserNamespace } = await import(${JSON.stringify(MODULE)})
+    const { openUserNamespace } = await import(${JSON.stringify(TESTED_MODULE_URL)})
     const gids = [{ disk: 0, shown: 0, count: 4294967295 }]
     try { openUserNamespace({ uids: gids, gids }); console.log('opened') } catch (error) { console.log(error.code, error.message) }`
   const [name = '', ...args] = [...command, process.execPath, '--input-type=module', '-e', ask]

@@ -17,35 +17,35 @@ const NOATIME = 0x10
 const STRICTATIME = 0x20
 const NODIRATIME = 0x80
 const NOSYMFOLLOW = 0x200000
-const ALWAYS = NOSUID | NODEV
+const ALWAYS_SET_FLAGS = NOSUID | NODEV
 
 describe('the flags of a mount', () => {
   it.each([
-    [[], ALWAYS, 0],
-    [['ro'], ALWAYS | RDONLY, 0],
-    [['rw'], ALWAYS, 0],
-    [['nosuid'], ALWAYS, 0],
-    [['nodev'], ALWAYS, 0],
+    [[], ALWAYS_SET_FLAGS, 0],
+    [['ro'], ALWAYS_SET_FLAGS | RDONLY, 0],
+    [['rw'], ALWAYS_SET_FLAGS, 0],
+    [['nosuid'], ALWAYS_SET_FLAGS, 0],
+    [['nodev'], ALWAYS_SET_FLAGS, 0],
     [['suid'], NODEV, 0],
     [['dev'], NOSUID, 0],
     [['suid', 'dev'], 0, 0],
-    [['noexec'], ALWAYS | NOEXEC, 0],
-    [['exec'], ALWAYS, 0],
-    [['relatime'], ALWAYS, ATIME],
-    [['noatime'], ALWAYS | NOATIME, ATIME],
-    [['strictatime'], ALWAYS | STRICTATIME, ATIME],
-    [['nodiratime'], ALWAYS | NODIRATIME, 0],
-    [['nosymfollow'], ALWAYS | NOSYMFOLLOW, 0],
-    [['noatime', 'nodiratime', 'noexec', 'ro'], ALWAYS | NOATIME | NODIRATIME | NOEXEC | RDONLY, ATIME],
-    [['size=64m', 'mode=0770', 'noexec'], ALWAYS | NOEXEC, 0],
-    [['unknown'], ALWAYS, 0],
+    [['noexec'], ALWAYS_SET_FLAGS | NOEXEC, 0],
+    [['exec'], ALWAYS_SET_FLAGS, 0],
+    [['relatime'], ALWAYS_SET_FLAGS, ATIME],
+    [['noatime'], ALWAYS_SET_FLAGS | NOATIME, ATIME],
+    [['strictatime'], ALWAYS_SET_FLAGS | STRICTATIME, ATIME],
+    [['nodiratime'], ALWAYS_SET_FLAGS | NODIRATIME, 0],
+    [['nosymfollow'], ALWAYS_SET_FLAGS | NOSYMFOLLOW, 0],
+    [['noatime', 'nodiratime', 'noexec', 'ro'], ALWAYS_SET_FLAGS | NOATIME | NODIRATIME | NOEXEC | RDONLY, ATIME],
+    [['size=64m', 'mode=0770', 'noexec'], ALWAYS_SET_FLAGS | NOEXEC, 0],
+    [['unknown'], ALWAYS_SET_FLAGS, 0],
   ])('are parsed from the mount options %j', (options, set, clear) => {
     expect(parseMountFlags(options, false)).toEqual({ set, clear })
     expect(parseMountFlags(options, true)).toEqual({ set: set | RDONLY, clear })
   })
 
   it('for a read-only volume stay read-only if the options have rw', () => {
-    expect(parseMountFlags(['rw'], true)).toEqual({ set: ALWAYS | RDONLY, clear: 0 })
+    expect(parseMountFlags(['rw'], true)).toEqual({ set: ALWAYS_SET_FLAGS | RDONLY, clear: 0 })
   })
 
   it.each([['rw'], ['suid'], ['dev'], ['exec']])(

@@ -14,7 +14,7 @@ import { listReadableMountRecords } from '../../../src/state/mount-record.ts'
 import { compileHolder } from '../../helpers/held-directory.ts'
 import { isRoot, kernelStage, type Stage } from '../../helpers/stage.ts'
 
-const title = isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'
+const suiteTitle = isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'
 /** Seconds after which the directory is released: a call in this process that waits for it stops all else here. */
 const HELD_FOR = 20
 /** Seconds, on a busy machine too. */
@@ -45,7 +45,7 @@ async function inTime<T>(work: () => Promise<T>): Promise<T> {
   return result
 }
 
-describe.skipIf(!isRoot)(`a directory that is replaced after its lookup, and kept locked${title}`, () => {
+describe.skipIf(!isRoot)(`a directory that is replaced after its lookup, and kept locked${suiteTitle}`, () => {
   let holder: string
   let stage: Stage
   let source: string
@@ -174,7 +174,7 @@ it('a missing path, one with a link, and one through a file fail with the error 
   }
 })
 
-describe.skipIf(!isRoot)(`a path that the kernel does not resolve from its cache${title}`, () => {
+describe.skipIf(!isRoot)(`a path that the kernel does not resolve from its cache${suiteTitle}`, () => {
   /** Opens a path and counts the lookups of other processes. */
   async function openCounting(path: string, host: Host = linuxHost) {
     let lookups = 0

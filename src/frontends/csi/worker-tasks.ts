@@ -17,7 +17,7 @@ import type { WorkerSupervision } from '../../worker/supervision.ts'
 export interface VolumePublication {
   volumeId: string
   directory: string
-  /** Options by the keys of the pod's author and of kubelet (`optionsSchema`). */
+  /** Options by the keys of the pod's author and of kubelet (`volumeOptionsSchema`). */
   options: Readonly<Record<string, string>>
   secrets: Readonly<Record<string, string>>
   lifecycle: CsiLifecycle

@@ -6,6 +6,8 @@ import { getErrno, SystemError } from './system-error.ts'
 
 export { type NodeFsModule, nodeFs }
 
+export const NEWLINE_BYTE = 0x0a
+
 /** An open file: `using file = openFile(...)`. */
 export interface OpenedFile extends Disposable {
   readonly fd: number

@@ -1,4 +1,5 @@
 import type { Handle } from './inodes.ts'
+import { NEWLINE_BYTE } from './read-file.ts'
 
 /** A report of a worker, one line of JSON: a sign of life with a new limit (see ResponseTimer), progress, or the outcome. */
 export type WorkerReport<Outcome, Progress> =
@@ -76,8 +77,6 @@ export class UnkillableProcesses {
     return [...this.#owners].flatMap(([pid, its]) => (its === owner ? [pid] : []))
   }
 }
-
-const NEWLINE_BYTE = 0x0a
 
 /**
  * Yields the complete lines of a stream and drops an unterminated rest. Splits only at newlines: node:readline also

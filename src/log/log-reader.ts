@@ -1,4 +1,4 @@
-import { type NodeFsModule, openFileToRead } from '../kernel/read-file.ts'
+import { NEWLINE_BYTE, type NodeFsModule, openFileToRead } from '../kernel/read-file.ts'
 import { tolerateErrno } from '../kernel/system-error.ts'
 import { listLogFiles } from './log-file.ts'
 
@@ -18,8 +18,6 @@ export type LogCursor = readonly LogReadPosition[]
 
 const LOG_HEAD_BYTES = 128
 const LOG_BLOCK_BYTES = 1 << 20
-const NEWLINE_BYTE = 0x0a
-
 export type LogReader = ReturnType<typeof createLogReader>
 
 /**

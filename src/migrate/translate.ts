@@ -3,6 +3,7 @@ import type { MountRequest } from '../config/mount-request.ts'
 import { parseFlexVolumeRequest } from '../config/request.ts'
 import { renderFault } from '../errors/fault.ts'
 import { quoteValue, Refusal } from '../errors/refusal.ts'
+import { CREDENTIAL_OPTION_FORM } from '../volume/cifs.ts'
 import { findVolumeKind, volumeKindLookup } from '../volume/index.ts'
 import { findOptionFaults, parseOptionName } from '../volume/kind/options.ts'
 import { IGNORED_MOUNT_OPTIONS, type SupportedDriver } from './drivers.ts'
@@ -30,8 +31,6 @@ export interface VolumeTranslation {
   /** The request that modekeep reads from the result. */
   request: MountRequest | undefined
 }
-
-const CREDENTIAL_OPTION_PATTERN = /^(user|username|pass|password|password2|dom|domain|workgroup|cred|credentials)$/
 
 const SECRET_OPTION_KEY_PATTERN = /pass|user|key|secret|token|cred/i
 
@@ -141,7 +140,7 @@ function partitionMountOptions(fsType: string, options: readonly string[]) {
   const idle: string[] = []
   for (const option of options.map((text) => text.trim()).filter((text) => text !== '')) {
     const name = parseOptionName(option)
-    if (CREDENTIAL_OPTION_PATTERN.test(name)) {
+    if (CREDENTIAL_OPTION_FORM.test(name)) {
       rejected.push(
         `has ${quoteValue(name)} (its value is not shown): it would be in the pod and in the mount table; it was left out: put it into a Secret of type modekeep/fs, and name that in secretRef`,
       )

@@ -6,6 +6,7 @@ import type { Journal } from './journal/journal.ts'
 import { SELF_ENTRY_NAME } from './walk/entry.ts'
 import { FirstLinkFilter, HardLinkCounter } from './walk/hard-links.ts'
 import { computeBatchSize, WalkLedger, type WalkObserver } from './walk/ledger.ts'
+import { CTIME_CLOCK_SLACK_MS } from './walk/livelock-guard.ts'
 import { isEveryDirectoryEntered, type ProgressListener, ProgressReporter, type WalkReport } from './walk/report.ts'
 import type { WalkStrategySpec } from './walk/strategies.ts'
 import { traverseTree } from './walk/traverse.ts'
@@ -25,9 +26,6 @@ export interface WalkOptions {
 
 /** Interval after which signals and timers are handled. */
 const YIELD_INTERVAL_MS = 50
-
-// ctime comes from a clock that advances every few milliseconds.
-const CTIME_CLOCK_SLACK_MS = 100
 
 /**
  * Applies a group to every inode of a tree. It may be repeated and may be killed: correct inodes are not touched,

@@ -1,6 +1,7 @@
 import * as z from 'zod/mini'
 import { createFault } from '../errors/fault.ts'
 import { Refusal, UnknownFormatRefusal } from '../errors/refusal.ts'
+import { NEWLINE_BYTE } from '../kernel/read-file.ts'
 import type { ForeignFile } from '../kernel/trusted-files.ts'
 import { type JournalRow, JournalRowChecker } from '../ownership/journal/copy.ts'
 import { JOURNAL_FORMAT } from '../ownership/journal/tables.ts'
@@ -154,8 +155,6 @@ function* readExportedRows(
   if (!isAscending || (header.unsettled.at(-1) ?? 0) > last)
     throw createExportDamageRefusal(path, 'it names a batch that it does not have')
 }
-
-const NEWLINE_BYTE = 10
 
 function createExportDamageRefusal(path: string, reason: string): Refusal {
   return Refusal.of(

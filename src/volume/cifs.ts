@@ -86,7 +86,7 @@ const CIFS_OPTION_REMEDIES: OptionRemedies = new Map([
 ])
 
 /** Credentials belong in a Secret: mountOptions appear in the pod, in argv and in the mount table. */
-const CREDENTIAL_OPTION_FORM = /^(user|username|pass|password|password2|dom|domain|workgroup|cred|credentials)$/
+export const CREDENTIAL_OPTION_FORM = /^(user|username|pass|password|password2|dom|domain|workgroup|cred|credentials)$/
 
 export const cifsKind: VolumeKind = {
   name: 'cifs',

@@ -18,7 +18,7 @@ const MIN_MOVED_ENTRIES = 1000
 /** Number of entries inspected in each block of a directory that changes. */
 const ENTRY_SAMPLE_SIZE = 32
 // ctime comes from a clock that advances every few milliseconds.
-const CTIME_CLOCK_SLACK_MS = 100
+export const CTIME_CLOCK_SLACK_MS = 100
 
 /** A directory that is being read. */
 export interface DirectoryReadProgress {

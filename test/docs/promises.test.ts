@@ -28,12 +28,15 @@ const PROMISES: readonly (readonly [part: string, ...tests: readonly (readonly [
   ],
   [
     'drop a set-uid bit or a file capability,',
-    ['real-mounts/kept', 'are set-uid and set-gid of files, capabilities, ACLs, other attributes, owners and times'],
-    ['real-mounts/boundaries', 'returns file capabilities after its chown, and at a restore'],
+    [
+      'real-mounts/kept',
+      'keep set-uid and set-gid bits of files, capabilities, ACLs, other attributes, owners and times',
+    ],
+    ['real-mounts/boundaries', 'restores file capabilities after a chown, and when a restore changes the group back'],
   ],
   [
     'or move the ctime of a file that needs no change.',
-    ['real-mounts/kept', 'is the ctime of inodes that need no change, privileged or not'],
+    ['real-mounts/kept', 'keep the ctime of inodes that need no change, with and without set-id bits'],
   ],
   [
     'Change anything a second time because kubelet restarted,',
@@ -50,7 +53,7 @@ const PROMISES: readonly (readonly [part: string, ...tests: readonly (readonly [
   [
     'Follow a symbolic link',
     ['conformance/ownership', 'neither follows nor changes links, including links that lead out'],
-    ['race/outside', 'is not led out by directories and files that are exchanged with links to the node'],
+    ['race/outside', 'does not leave the volume if directories and files are exchanged with links to the node'],
   ],
   [
     'or enter a mount inside the volume,',
@@ -70,7 +73,10 @@ const PROMISES: readonly (readonly [part: string, ...tests: readonly (readonly [
   ],
   [
     'It reports what it skipped and why.',
-    ['real-mounts/boundaries', 'reports immutable files, changes the rest, and tries them again the next time'],
+    [
+      'real-mounts/boundaries',
+      'reports immutable files, changes all others, and retries the immutable ones in the next walk',
+    ],
     [
       'differential/grant',
       'group access "grant" skips inodes that cannot be changed, like kubelet, and reports the skipped inodes',

@@ -143,7 +143,7 @@ export function matchesSourceEntry(
     : path === pattern.path
 }
 
-const isNormalizedPath = (path: string) => /^(\/[^/\0]+)+$/.test(path) && !/\/\.\.?(\/|$)/.test(path)
+export const isNormalizedPath = (path: string) => /^(\/[^/\0]+)+$/.test(path) && !/\/\.\.?(\/|$)/.test(path)
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
 const SOURCE_TEXT_PATTERN = /^[A-Za-z0-9_][^\s,:/\x00-\x1f\x7f]*([:/][^,\x00-\x1f\x7f]*)?$/
 

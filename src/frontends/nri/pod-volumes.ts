@@ -1,5 +1,6 @@
 import { realpathSync } from 'node:fs'
 import { HOST_PATH_KIND } from '../../config/map-rule.ts'
+import { isNormalizedPath } from '../../config/rule.ts'
 import { createFault } from '../../errors/fault.ts'
 import { quoteValue, Refusal } from '../../errors/refusal.ts'
 import {
@@ -90,7 +91,8 @@ export function findMountedVolume(
   volumes: PodVolumes,
 ): MountedVolume | undefined {
   const { source, type } = mount
-  if ((type !== 'bind' && type !== '') || !isNormalizedPath(source)) return undefined
+  if ((type !== 'bind' && type !== '') || !(source === NODE_ROOT_DIRECTORY || isNormalizedPath(source)))
+    return undefined
   const parent = [podDir, volumes.directory].find((directory) => source.startsWith(`${directory}/`))
   if (parent === undefined) return describeForeignMount(mount, podDir, volumes)
   const pathInPod = source.slice(parent.length)
@@ -134,9 +136,6 @@ export const mayBeModekeepVolume = ({ source }: { source: string }) =>
 export function isModekeepFlexVolume({ source }: ContainerMount): boolean {
   return source.includes(`/volumes/${MODEKEEP_PLUGIN_DIRECTORY}/`)
 }
-
-const isNormalizedPath = (path: string) =>
-  path === NODE_ROOT_DIRECTORY || (/^(\/[^/\0]+)+$/.test(path) && !/\/\.\.?(\/|$)/.test(path))
 
 /** Kubelet's note of a CSI volume has a few hundred bytes. */
 const MAX_CSI_VOLUME_DATA_BYTES = 65_536

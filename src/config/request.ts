@@ -1,5 +1,5 @@
 import * as z from 'zod/mini'
-import { createFault, createOptionFault, type Fault, OPTION_WORD_PLACEHOLDER } from '../errors/fault.ts'
+import { createFault, createOptionFault, type Fault, OPTION_TERM_PLACEHOLDER } from '../errors/fault.ts'
 import { quoteValue, Refusal } from '../errors/refusal.ts'
 import { checkFieldSize, checkPathSize, MAX_FIELD_BYTES } from '../kernel/path/input-sizes.ts'
 import type { NodeConfig } from './defaults.ts'
@@ -216,7 +216,7 @@ export function createMountRequest(
 function findOptionLengthFaults(entries: readonly [string, unknown][]): Fault[] {
   return entries.flatMap(([key, value]) => {
     if (typeof value !== 'string' || !Object.hasOwn(volumeOptionsSchema.shape, key)) return []
-    const subject = `${key.startsWith(KUBELET_OPTION_PREFIX) ? 'option' : OPTION_WORD_PLACEHOLDER} "${key}"`
+    const subject = `${key.startsWith(KUBELET_OPTION_PREFIX) ? 'option' : OPTION_TERM_PLACEHOLDER} "${key}"`
     const isPath = key === 'subPath' || (key === 'source' && /^\/|^[^/]*:\//.test(value.slice(0, MAX_FIELD_BYTES)))
     return isPath ? checkPathSize(subject, value) : checkFieldSize(subject, value)
   })

@@ -100,7 +100,7 @@ export const ALLOW_RULE_KEY_SCHEMAS = {
   secretKeys: () => z.optional(createSecretKeysSchema()),
 } satisfies Record<keyof AllowRule, unknown>
 
-const HOST_DIRECTORY_REMEDY =
+const MAP_SOURCE_REMEDY =
   'write "/srv/shared/*" for what lies below it or "/srv/shared/data" for exactly that; ' +
   'without "..", "." or a trailing slash, and {namespace} only as a whole directory name'
 
@@ -117,7 +117,7 @@ export const MAP_RULE_KEY_SCHEMAS = {
     ),
   sources: () =>
     createTextListSchema(
-      HOST_DIRECTORY_REMEDY,
+      MAP_SOURCE_REMEDY,
       (text) => text.startsWith('/') && !text.startsWith('//') && isValidSourceEntry(text),
     ),
   fsTypes: ALLOW_RULE_KEY_SCHEMAS.fsTypes,

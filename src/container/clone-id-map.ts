@@ -57,14 +57,14 @@ export function readPodIdMap(
   const text = files.readForeign(path)
   const { data } = createUserNamespaceMapSchema().safeParse(text === undefined ? undefined : tryParseJson(text))
   if (data === undefined)
-    throw createUserNamespaceRefusal(path, text === undefined ? 'is not there' : `says ${quoteValue(text)}`)
+    throw createIdMapRefusal(path, text === undefined ? 'is not there' : `says ${quoteValue(text)}`)
   const ids = { uids: data.uidMappings.map(convertIdRange), gids: data.gidMappings.map(convertIdRange) }
   const fault = describeIdMapFault(ids)
-  if (fault !== undefined) throw createUserNamespaceRefusal(path, `has a mapping that the kernel rejects: ${fault}`)
+  if (fault !== undefined) throw createIdMapRefusal(path, `has a mapping that the kernel rejects: ${fault}`)
   return ids
 }
 
-function createUserNamespaceRefusal(path: string, reason: string): Refusal {
+function createIdMapRefusal(path: string, reason: string): Refusal {
   return Refusal.of(
     'map-user-namespace',
     `cannot be mapped for the pod's user namespace: kubelet's file ${path} ${reason}`,

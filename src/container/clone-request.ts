@@ -27,7 +27,7 @@ export interface CloneRequest {
   setGid?: 'emptyDir' | 'requested' | undefined
 }
 
-/** Request for all clones of a container, before it is created. It is sent to the worker as JSON. */
+/** Request for all mount clones of a container that is about to be created. The worker receives the request as JSON. */
 export interface ContainerCloneRequest {
   /** ID of the container in the runtime, see isContainerId. */
   container: string

@@ -6,7 +6,7 @@ export type FaultSubject = 'option' | 'annotation'
 
 /**
  * A fault as data. `reason` is a predicate of an option, or else a complete clause. Texts may contain
- * `OPTION_WORD_PLACEHOLDER` and `SECRET_REF_PLACEHOLDER`, because each protocol has its own words for them.
+ * `OPTION_TERM_PLACEHOLDER` and `SECRET_REF_PLACEHOLDER`, because each protocol has its own terms for them.
  */
 export interface Fault {
   readonly code: FaultCode
@@ -22,20 +22,20 @@ export interface Fault {
 }
 
 /**
- * Placeholders of a protocol's words, in private use characters. `quoteValue` escapes these, so a quoted value of a user is
- * never replaced.
+ * Stand for terms that differ between FlexVolume and CSI, and are replaced when a fault is rendered. They are private use
+ * characters, which `quoteValue` escapes, so a user's value is never replaced.
  */
-export const OPTION_WORD_PLACEHOLDER = '\u{e000}'
+export const OPTION_TERM_PLACEHOLDER = '\u{e000}'
 export const SECRET_REF_PLACEHOLDER = '\u{e001}'
 
 /** The words of a door: of kubelet's FlexVolume calls, of CSI. */
-export interface FaultWords {
+export interface ProtocolTerms {
   readonly option: string
   readonly secretRef: string
 }
 
-export const FLEXVOLUME_FAULT_WORDS: FaultWords = { option: 'option', secretRef: 'secretRef' }
-export const CSI_FAULT_WORDS: FaultWords = { option: 'volumeAttributes', secretRef: 'nodePublishSecretRef' }
+export const FLEXVOLUME_TERMS: ProtocolTerms = { option: 'option', secretRef: 'secretRef' }
+export const CSI_TERMS: ProtocolTerms = { option: 'volumeAttributes', secretRef: 'nodePublishSecretRef' }
 
 export function createFault(code: FaultCode, reason: string, remedy?: string, cause?: string): Fault {
   return { code, reason, ...(cause !== undefined && { cause }), ...(remedy !== undefined && { remedy }) }
@@ -61,7 +61,7 @@ export function createAnnotationFault(code: FaultCode, reason: string, remedy?: 
 export function prefixFault({ subject, key, ...fault }: Fault, prefix: string): Fault {
   const own = renderFaultSubject(
     { ...fault, ...(subject && { subject }), ...(key !== undefined && { key }) },
-    OPTION_WORD_PLACEHOLDER,
+    OPTION_TERM_PLACEHOLDER,
   )
   return { ...fault, reason: `${prefix}${own}${fault.reason}` }
 }
@@ -73,18 +73,18 @@ export function attributeFaultToAnnotation(fault: Fault, annotation: string): Fa
 }
 
 /** Renders a fault as one sentence in the words of a door: `option "a" is "b": use one of c, d`. */
-export function renderFault(fault: Fault, words: FaultWords = FLEXVOLUME_FAULT_WORDS): string {
+export function renderFault(fault: Fault, words: ProtocolTerms = FLEXVOLUME_TERMS): string {
   const { reason, cause, remedy } = fault
   const rest = [cause, remedy].filter((text) => text !== undefined).join('; ')
   const sentence = `${renderFaultSubject(fault, words.option)}${rest === '' ? reason : `${reason}: ${rest}`}`
-  const translated = sentence.replaceAll(OPTION_WORD_PLACEHOLDER, words.option)
+  const translated = sentence.replaceAll(OPTION_TERM_PLACEHOLDER, words.option)
   return shortenFaultText(escapeUnprintable(translated.replaceAll(SECRET_REF_PLACEHOLDER, words.secretRef)))
 }
 
 function renderFaultSubject({ subject, key = '' }: Fault, optionWord: string): string {
   if (subject === 'option') {
     // Kubelet's own keys are options of a FlexVolume call at each door.
-    const word = key.startsWith('kubernetes.io/') ? FLEXVOLUME_FAULT_WORDS.option : optionWord
+    const word = key.startsWith('kubernetes.io/') ? FLEXVOLUME_TERMS.option : optionWord
     return `${word} ${JSON.stringify(key)} `
   }
   return ''
@@ -106,7 +106,7 @@ const MAX_RENDERED_FAULTS = 8
 const MAX_FAULT_MESSAGE_CHARACTERS = 4000
 
 /** Renders as many faults as fit into a message, but at least the first, and counts the others. */
-export function renderFaults(faults: readonly Fault[], words: FaultWords = FLEXVOLUME_FAULT_WORDS): string {
+export function renderFaults(faults: readonly Fault[], words: ProtocolTerms = FLEXVOLUME_TERMS): string {
   const texts = faults.map((fault) => renderFault(fault, words))
   let length = 0
   const tooMany = texts.findIndex((text, at) => {

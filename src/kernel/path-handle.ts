@@ -177,7 +177,7 @@ export function closeQuietly(fs: NodeFsModule, fd: number): void {
 const DESCRIPTOR_PATH_PREFIX = /^\/proc\/self\/fd\/\d+/
 
 /** Calls a function that uses the path of a directory's descriptor. Errors show the directory's own path. */
-export function reportErrorsWithDirectoryPath<T>(directory: string, call: () => T): T {
+export function showDirectoryPathInErrors<T>(directory: string, call: () => T): T {
   return reportErrorsWithUserPaths((path) => path.replace(DESCRIPTOR_PATH_PREFIX, () => directory), call)
 }
 

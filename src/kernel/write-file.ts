@@ -11,8 +11,8 @@ import {
   openNameHandle,
   openPathHandle,
   type PathHandle,
-  reportErrorsWithDirectoryPath,
   reportErrorsWithUserPaths,
+  showDirectoryPathInErrors,
 } from './path-handle.ts'
 import { type OpenedFile, openFile, syncDirectory } from './read-file.ts'
 import { getErrno, SystemError, tolerateErrno } from './system-error.ts'
@@ -48,7 +48,7 @@ function createParentDirectory(fs: NodeFsModule, path: string, handle: Omit<Path
   return {
     path,
     at: (name) => `${link}/${name}`,
-    sync: () => reportErrorsWithDirectoryPath(path, () => syncDirectory(fs, link)),
+    sync: () => showDirectoryPathInErrors(path, () => syncDirectory(fs, link)),
     [Symbol.dispose]: close,
   }
 }
@@ -78,7 +78,7 @@ export function openFileToWriteIn(
   if (!isOwnedByRootOrSelf(fs.statSync(parent.at('.')))) refuse('its directory belongs to another user than root')
   // O_TRUNC would empty a foreign file before its owner is checked.
   const openFlags = (flags & ~O_TRUNC) | O_NOFOLLOW | O_NONBLOCK
-  const fd = reportErrorsWithDirectoryPath(parent.path, () => fs.openSync(parent.at(name), openFlags, mode))
+  const fd = showDirectoryPathInErrors(parent.path, () => fs.openSync(parent.at(name), openFlags, mode))
   try {
     const stat = fs.fstatSync(fd)
     if (!stat.isFile()) refuse('not a regular file')
@@ -101,12 +101,12 @@ export function createFileInDirectory(
   mode: number,
 ): OpenedFile {
   // O_EXCL follows no link of this name.
-  return reportErrorsWithDirectoryPath(parent.path, () => openFile(fs, parent.at(name), 'wx', mode))
+  return showDirectoryPathInErrors(parent.path, () => openFile(fs, parent.at(name), 'wx', mode))
 }
 
 /** Calls rename(2) within an open directory. */
 export function renameInDirectory(fs: NodeFsModule, parent: ParentDirectory, from: string, to: string): void {
-  reportErrorsWithDirectoryPath(parent.path, () => fs.renameSync(parent.at(from), parent.at(to)))
+  showDirectoryPathInErrors(parent.path, () => fs.renameSync(parent.at(from), parent.at(to)))
 }
 
 /** Removes names from a directory and ignores missing ones. */
@@ -119,7 +119,7 @@ export function removeNamesInDirectory(fs: NodeFsModule, directory: string, name
 /** Calls a function with a name's path through its directory's handle. It must not follow a link in the name. */
 export function callWithHandlePath<T>(fs: NodeFsModule, path: string, call: (at: string) => T): T {
   using parent = openParentDirectory(fs, dirname(path))
-  return reportErrorsWithDirectoryPath(parent.path, () => call(parent.at(basename(path))))
+  return showDirectoryPathInErrors(parent.path, () => call(parent.at(basename(path))))
 }
 
 /** Makes one rename(2) between two open directories. */
@@ -134,11 +134,11 @@ export function renamePath(fs: NodeFsModule, from: string, to: string): void {
 /** Lists the names in a directory. @throws as `openParentDirectory` */
 export function listDirectoryNames(fs: NodeFsModule, directory: string): string[] {
   using parent = openParentDirectory(fs, directory)
-  return reportErrorsWithDirectoryPath(directory, () => fs.readdirSync(parent.at('.')))
+  return showDirectoryPathInErrors(directory, () => fs.readdirSync(parent.at('.')))
 }
 
 export function removeInDirectory(fs: NodeFsModule, parent: ParentDirectory, name: string): void {
-  reportErrorsWithDirectoryPath(parent.path, () => fs.rmSync(parent.at(name), { force: true }))
+  showDirectoryPathInErrors(parent.path, () => fs.rmSync(parent.at(name), { force: true }))
 }
 
 /** Names the temporary file of `replaceFile`, which remains if a process crashes before the rename. */
@@ -233,9 +233,7 @@ function openOrMakeDirectory(fs: NodeFsModule, path: string, mode: number, modeA
 /** Calls mkdir(2) in an open directory. Another process may make the directory first. */
 function makeDirectoryIn(fs: NodeFsModule, parent: ParentDirectory, name: string, mode: number): ParentDirectory {
   const path = `${parent.path}/${name}`
-  reportErrorsWithDirectoryPath(parent.path, () =>
-    tolerateErrno('EEXIST', () => fs.mkdirSync(parent.at(name), { mode })),
-  )
+  showDirectoryPathInErrors(parent.path, () => tolerateErrno('EEXIST', () => fs.mkdirSync(parent.at(name), { mode })))
   if (!hasPathHandles(fs)) return openParentDirectory(fs, path)
   return createParentDirectory(fs, path, openNameHandle(fs, parent.at(name), O_PATH | O_DIRECTORY | O_NOFOLLOW, path))
 }

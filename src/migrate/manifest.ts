@@ -165,7 +165,7 @@ function assertManifestParsable(text: string, file: string): void {
   }
 }
 
-/** Counts open flow collections, and sequences and mappings that begin on one line. Indentation of lines bounds the others. */
+/** Counts YAML's open flow collections, and block collections that begin on one line. Deeper blocks need longer lines, so the text's size limits them. */
 function isManifestTooDeep(text: string): boolean {
   let flow = 0
   let onLine = 0

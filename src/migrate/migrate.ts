@@ -132,7 +132,7 @@ function rewriteVolume(
       "a PersistentVolume's source cannot be changed where it exists: delete it first (with reclaim policy Retain its data stays), and let its claim bind again"
     notes.push({ line, what, text })
   }
-  writeTranslatedVolume(edits, map, driver, translated)
+  rewriteVolumeForModekeep(edits, map, driver, translated)
   return translated.request
 }
 
@@ -153,7 +153,7 @@ function readSecretName(map: YAMLMap): string | undefined {
 }
 
 /** Rewrites a volume. The first key that described the source is replaced by `source`. */
-function writeTranslatedVolume(
+function rewriteVolumeForModekeep(
   edits: TextEdits,
   map: YAMLMap,
   driver: SupportedDriver,

@@ -150,5 +150,5 @@ export function refuseBusyUnmount(
   const now = host.monotonicMs()
   const leftMs = busySince + config.busyUnmountSeconds * 1000 - now
   if (leftMs <= 0 || busySince > now) return
-  throw Refusal.of('unmount-busy', `${reason}; the unmount succeeds without that in ${Math.ceil(leftMs / 1000)} s`)
+  throw Refusal.of('unmount-busy', `${reason}; otherwise the unmount succeeds in ${Math.ceil(leftMs / 1000)} s`)
 }

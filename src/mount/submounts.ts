@@ -1,6 +1,6 @@
 import type { MountRequest } from '../config/mount-request.ts'
 import { parseSource } from '../config/source.ts'
-import { createOptionFault, type Fault, OPTION_WORD_PLACEHOLDER, prefixFault } from '../errors/fault.ts'
+import { createOptionFault, type Fault, OPTION_TERM_PLACEHOLDER, prefixFault } from '../errors/fault.ts'
 import { quoteValue, Refusal } from '../errors/refusal.ts'
 import { deferHandleClose, isDirectory } from '../kernel/host.ts'
 import { parseVolumePod } from '../kernel/mount-table/kubelet-volume.ts'
@@ -43,7 +43,7 @@ export async function planSubmounts(
     throw Refusal.of(
       'submounts-hidden',
       `source ${quoteValue(source.path)} has mounts inside that the pod would not see: ${formatMountList(others)}`,
-      `set ${OPTION_WORD_PLACEHOLDER} "submounts" to "hide", or to "include" where a rule of the node allows that, or name such a mount as the source`,
+      `set ${OPTION_TERM_PLACEHOLDER} "submounts" to "hide", or to "include" where a rule of the node allows that, or name such a mount as the source`,
     )
   }
   const hidden = `mounts inside of source ${quoteValue(source.path)} are hidden from the pod: ${formatMountList(others)}`

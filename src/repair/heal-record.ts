@@ -63,7 +63,7 @@ export async function healMount(
   isUnresponsive: UnresponsiveSourceCheck,
 ): Promise<HealOutcome | 'gone'> {
   const { directory } = record
-  if (needsIsolatedMount(session, record.request) || mayRepairMeetLockedDirectory(session, record)) {
+  if (needsIsolatedMount(session, record.request) || mayRepairWaitForLockedDirectory(session, record)) {
     return healMountIsolated(session, { record, seen, isDry: false })
   }
   try {
@@ -92,7 +92,7 @@ function createCachedOpenSession(session: Session): Session {
 }
 
 /** Whether a repair looks up names in a volume, or changes its root: a process of a pod can block both. */
-function mayRepairMeetLockedDirectory(session: Session, record: MountRecord): boolean {
+function mayRepairWaitForLockedDirectory(session: Session, record: MountRecord): boolean {
   if (!mustNotWaitForDirectory(session)) return false
   const { subPath, rootSetGid, source: requested } = rebuildMountRequest(record)
   if (subPath !== undefined || rootSetGid) return true

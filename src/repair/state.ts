@@ -14,7 +14,7 @@ export const MOUNT_STATES = [
   'changed',
   /** The pod's group is not applied to its root, or the kernel rejected it for other inodes. */
   'partial',
-  /** Its pod was deleted without an unmount, or seems to be. */
+  /** Its pod was deleted without an unmount, or seems to have been. */
   'orphaned',
   /** The call that mounted or replaced it crashed. */
   'interrupted',

@@ -103,7 +103,7 @@ class GrpcClientConnections implements Disposable {
     }
   }
 
-  /** @returns the socket, which is closed at once if the client is */
+  /** @returns the socket, closed if the client has been closed */
   #add(socket: Socket): Socket {
     this.#sockets.add(socket)
     socket.once('close', () => this.#sockets.delete(socket))

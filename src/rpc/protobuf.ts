@@ -57,7 +57,7 @@ export function createProtobufPackage<M extends ProtobufMessages>(name: string, 
 
   function codec<N extends keyof M & string>(message: N) {
     const schema = registry.getMessage(`${name}.${message}`)
-    if (schema === undefined) throw new Error(`no message ${message} in ${name}`)
+    if (schema === undefined) throw new Error(`the protobuf package ${name} has no message type ${message}`)
     return {
       encode: (value: ProtobufMessage<M, N>) => Buffer.from(toBinary(schema, create(schema, value))),
       /** Ignores fields that are not in the table. @throws Error if the bytes are no such message */

@@ -4,7 +4,7 @@ import { isOwnedByRootOrSelf, nodeFs, openPathHandle, type PathHandle } from '..
 import { SystemError } from '../kernel/system-error.ts'
 import { type ParentDirectory, removeInDirectory } from '../kernel/write-file.ts'
 
-/** Limit of sockaddr_un: 108 bytes with the terminating zero. modekeep connects by short links; kubelet and runtimes use paths. */
+/** Limit of sockaddr_un: 108 bytes with the terminating zero. modekeep itself connects by short links, but kubelet and runtimes use the path. */
 export const MAX_SOCKET_PATH_BYTES = 107
 
 /** Stats a path without following a link. @returns undefined if it does not exist */

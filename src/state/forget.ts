@@ -41,7 +41,7 @@ export function forgetMountsAfterReboot(session: Session): void {
   const isSwept = () => host.files.read(sweptFile)?.trim() === boot
   if (isSwept()) return
   using lock = tryAcquireNodeLock(session, 'sweep')
-  // Another call removes them now, or has finished.
+  // Another call removes the records now, or has removed them.
   if (lock === undefined || isSwept()) return
   let sweptRecords = 0
   for (const record of listReadableMountRecords(session)) {

@@ -206,7 +206,7 @@ export function findRecordedMounts(store: Store, directories: Iterable<string>):
   })
 }
 
-/** Returns whether a record exists, readable or not. No mount has one whose path would be too long. */
+/** Returns whether a mount has a record, readable or not. A record whose path would be too long does not exist. */
 export function hasMountRecord(store: Store, directory: string): boolean {
   const path = `${locateMountRecords(store, directory).path}/${RECORD_FILE}`
   return tolerateErrno('ENAMETOOLONG', () => store.host.files.has(path)) ?? false

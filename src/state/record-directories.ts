@@ -23,8 +23,8 @@ export interface RecordDirectory {
 
 interface MountRecordDirectory extends RecordDirectory {
   /**
-   * The mount directory. If a call was interrupted while it created nested directories, this is only the beginning of a
-   * longer one. It is '' if that ends within a letter.
+   * The mount directory. If a call crashed while it created the record's nested directories, only the beginning of the mount
+   * directory is known: '' if that beginning ends inside a UTF-8 character.
    */
   directory: string
   hasRecord: boolean

@@ -78,7 +78,11 @@ function computeFsidVolumeId({ host }: Store, root: Handle, stat: Stat): RootVol
 }
 
 /** Lists the recorded volumes whose root has the inode number and the birth time of this one. */
-function listRecordedVolumesOfRoot(store: Store, root: RootVolumeId, matches: (id: RootVolumeId) => boolean): string[] {
+function listRecordedVolumesWithRootInode(
+  store: Store,
+  root: RootVolumeId,
+  matches: (id: RootVolumeId) => boolean,
+): string[] {
   return listVolumesWithRecords(store).filter((volume) => {
     const id = parseRootVolumeId(volume)
     return id !== undefined && isSameVolumeRoot(id, root) && matches(id) && isVolumeRecorded(store, volume)
@@ -89,7 +93,7 @@ function listRecordedVolumesOfRoot(store: Store, root: RootVolumeId, matches: (i
 function findRecordedUuidName(store: Store, now: RootVolumeId): string | undefined {
   return isVolumeRecorded(store, formatVolumeId(now))
     ? undefined
-    : listRecordedVolumesOfRoot(store, now, (id) => isFsidFoldedUuid(now, id))[0]
+    : listRecordedVolumesWithRootInode(store, now, (id) => isFsidFoldedUuid(now, id))[0]
 }
 
 /**
@@ -106,7 +110,7 @@ function findRecordedOlderName(
 ): string | undefined {
   const mayBeOlder = (id: RootVolumeId) =>
     parseFileSystemMagic(id) === magic || (now.kind === 'fsid' && id.kind === 'uuid')
-  const recorded = listRecordedVolumesOfRoot(store, now, mayBeOlder)
+  const recorded = listRecordedVolumesWithRootInode(store, now, mayBeOlder)
   if (recorded.length === 0) return undefined
   const disk = readBackingDisk(store, root)
   const rated = recorded.map((volume) => ({ volume, disk: compareWithRecordedDisk(store, volume, disk) }))

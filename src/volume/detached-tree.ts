@@ -9,7 +9,7 @@ import { computeTextVolumeId, resolveVolumeIdentity } from '../state/volume-iden
 import type { OpenedSource, VolumeKind } from './kind/kind.ts'
 import { createStagingName } from './kind/staged.ts'
 
-/** The current state of the request's source or its subPath. Its volume is undefined if only the mount has an identity. */
+/** The current state of the request's source or its subPath. `volume` is undefined if the source has no identity before it is mounted. */
 export interface SourceView extends SourceFacts {
   /** The root inode of a mount of the source; undefined if only the mount has it. */
   root: { device: number; inode: bigint; group: number } | undefined
@@ -37,7 +37,7 @@ export function readSourceView(
 }
 
 export interface PlannedSubmounts {
-  /** The mountinfo ids of the included mounts; undefined: none is included. */
+  /** The mountinfo ids of the mounts inside the source that the volume includes; undefined: none. */
   included?: ReadonlySet<number> | undefined
   /** Names the mounts that the pod does not see; undefined: there are none. */
   hidden?: string | undefined

@@ -170,7 +170,7 @@ function cloneSubPath({ inodes, mounts }: Host, tree: Handle, subPath: string): 
     throw Refusal.of(
       'sub-path-unsupported',
       `subPath ${quoteValue(subPath)} is not a directory`,
-      'of a disk or an image, name one',
+      'the subPath of a disk or an image must be one',
     )
   }
   return refuseOnErrno(

@@ -51,7 +51,7 @@ interface RuleNamedSource {
 }
 
 interface OtherSourcePath {
-  /** A path to the root that the pod sees, or to a part of it. */
+  /** A path on the node to the root of the pod's volume, or to a directory below that root. */
   path: string
   /** The source that a pod would request for the path. */
   source: string

@@ -42,7 +42,7 @@ describe.skipIf(unavailable)(`the executable for ${arch}, built here${unavailabl
     }
   })
 
-  it('starts at the loader, which the kernel starts without an interpreter', () => {
+  it("has modekeep's loader as entry point and no ELF interpreter", () => {
     const loader = fs.readFileSync(join(import.meta.dirname, `../../driver/loader/${arch}.bin`))
     const entry = Number(program.readBigUInt64LE(24))
     const segments = readElfSegments(program)

@@ -75,7 +75,7 @@ describe.skipIf(!isRoot)(`an unmount of a file system that is in use${suiteTitle
     const inUse = `the file system of "${image}" is unmounted, but still in use by process ${user.pid} ("sleep"): end that use before another node mounts it`
 
     for (let call = 1; call < 3; call++) {
-      await expect(stage.unmount('a')).rejects.toThrow(`${inUse}; the unmount succeeds without that in 60 s`)
+      await expect(stage.unmount('a')).rejects.toThrow(`${inUse}; otherwise the unmount succeeds in 60 s`)
       expect(fs.readdirSync(directory)).toEqual([])
       expect(stage.layers('a')).toEqual([])
     }
@@ -164,7 +164,7 @@ describe.skipIf(!isRoot)(`an unmount of a file system that is in use${suiteTitle
     await stage.unmount('a')
   })
 
-  it('fails after another program unmounted the directory', async () => {
+  it('still fails as busy after another program unmounted the directory', async () => {
     const directory = await mountImage('a')
     await openFile(directory)
     execFileSync('umount', ['-l', directory])

@@ -69,7 +69,7 @@ onEveryStage('a volume whose root others changed between two pods', (open) => {
     expect(stage.fs.statSync(source).gid).toBe(3000)
   })
 
-  it('is accepted after the root was changed back by hand', async () => {
+  it('is mounted again after the group of its root was changed back by hand', async () => {
     stage.fs.chmodSync(source, 0o770)
     await useOnce('a')
     give(0, 0)
@@ -113,7 +113,7 @@ onEveryStage('a volume whose root others changed between two pods', (open) => {
     expect(stage.layers('b')).toEqual([])
   })
 
-  it('is healthy if few files were changed, and "changed" if many were', async () => {
+  it('a mount is healthy if few of its files were changed since, and "changed" if many were', async () => {
     const many = Array.from({ length: 12 }, (_, n) => `file f${n} 0640 9`)
     makeTree(stage.fs, source, many)
     await useOnce('a')

@@ -7,7 +7,7 @@ const XML = `<testsuite><testcase name="External Storage [Testpattern: Dynamic P
 <testcase name="d" classname="K" time="61"><failure type="Failure">x.go:1&#xA;no &lt;file&gt;</failure></testcase></testsuite>`
 
 describe('the results of the Kubernetes e2e suite', () => {
-  it("have passed, skipped and failed specs of the suite's file", () => {
+  it("list the passed, skipped and failed specs of the suite's report file", () => {
     expect(specsOf(XML)).toEqual([
       {
         name: 'External Storage [Testpattern: Dynamic PV (default fs)] volumes should store data',

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import {
   attributeFaultToAnnotation,
-  CSI_FAULT_WORDS,
+  CSI_TERMS,
   createFault,
   createOptionFault,
-  OPTION_WORD_PLACEHOLDER,
+  OPTION_TERM_PLACEHOLDER,
   prefixFault,
   renderFault,
   renderFaultCodes,
@@ -27,24 +27,24 @@ describe('a fault as a sentence', () => {
       'submounts-hidden',
       'source',
       'has mounts inside',
-      `set ${OPTION_WORD_PLACEHOLDER} "submounts" to "hide"`,
+      `set ${OPTION_TERM_PLACEHOLDER} "submounts" to "hide"`,
     )
     expect(renderFault(fault)).toBe('option "source" has mounts inside: set option "submounts" to "hide"')
-    expect(renderFault(fault, CSI_FAULT_WORDS)).toBe(
+    expect(renderFault(fault, CSI_TERMS)).toBe(
       'volumeAttributes "source" has mounts inside: set volumeAttributes "submounts" to "hide"',
     )
   })
 
   it("keeps a user's quoted value unchanged, even if the value contains a placeholder character", () => {
-    for (const value of ['{option}', '{secretRef}', OPTION_WORD_PLACEHOLDER]) {
+    for (const value of ['{option}', '{secretRef}', OPTION_TERM_PLACEHOLDER]) {
       const fault = createOptionFault('option-format', 'ownership', `is ${quoteValue(value)}`)
-      expect(renderFault(fault, CSI_FAULT_WORDS)).toBe(`volumeAttributes "ownership" is ${quoteValue(value)}`)
+      expect(renderFault(fault, CSI_TERMS)).toBe(`volumeAttributes "ownership" is ${quoteValue(value)}`)
     }
   })
 
   it('names its option after an added prefix, and begins with the annotation only once', () => {
     const fault = prefixFault(createOptionFault('sub-path', 'subPath', 'is "a"', 'rename it'), 'volume "v" ')
-    expect(renderFault(fault, CSI_FAULT_WORDS)).toBe('volume "v" volumeAttributes "subPath" is "a": rename it')
+    expect(renderFault(fault, CSI_TERMS)).toBe('volume "v" volumeAttributes "subPath" is "a": rename it')
     const annotation = 'annotation modekeep/group is "2"'
     const attributed = attributeFaultToAnnotation(fault, annotation)
     expect(renderFault(attributed)).toBe(`${annotation}, but volume "v" option "subPath" is "a": rename it`)
@@ -53,13 +53,13 @@ describe('a fault as a sentence', () => {
 
   it("keeps FlexVolume's word for a key that only kubelet writes", () => {
     const fault = createOptionFault('pod-uid', 'kubernetes.io/pod.uid', 'is "a"')
-    expect(renderFault(fault, CSI_FAULT_WORDS)).toBe('option "kubernetes.io/pod.uid" is "a"')
+    expect(renderFault(fault, CSI_TERMS)).toBe('option "kubernetes.io/pod.uid" is "a"')
   })
 
   it('has the name of the field for the secret of each protocol', () => {
     const fault = createFault('secret', 'a share needs a user', `name it in ${SECRET_REF_PLACEHOLDER}`)
     expect(renderFault(fault)).toBe('a share needs a user: name it in secretRef')
-    expect(renderFault(fault, CSI_FAULT_WORDS)).toBe('a share needs a user: name it in nodePublishSecretRef')
+    expect(renderFault(fault, CSI_TERMS)).toBe('a share needs a user: name it in nodePublishSecretRef')
   })
 
   it('has its code listed once, even if several faults have the same code', () => {

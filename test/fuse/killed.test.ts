@@ -85,7 +85,7 @@ describe.skipIf(cannot !== '')(addSkipReason('killed calls of FUSE volumes', can
   })
 
   it.each(['heal', 'mount'])(
-    'a FUSE volume whose mount call was killed during the replacement of a volume with a dead daemon is replaced by the next %s',
+    'if a mount call is killed while it replaces a FUSE volume whose daemon died, the next %s replaces the volume',
     async (next) => {
       expect(await node.mount('one', options)).toEqual(success)
       const deaths = await eachDeath(async () => {

@@ -110,7 +110,9 @@ describe('a helper program', () => {
   })
 
   it.each([['../bin/sh'], ['/bin/sh'], ['-x'], ['']])('is refused if its name is a path: %j', async (program) => {
-    expect(await readFailureMessage(new FakePrograms().run(program))).toBe(`no bare name of a program: ${program}`)
+    expect(await readFailureMessage(new FakePrograms().run(program))).toBe(
+      `the program name ${program} is not a bare file name`,
+    )
   })
 
   it('that is not executable, or not a program, is reported', async () => {

@@ -13,7 +13,7 @@ beforeEach(() => {
 })
 
 describe("the node's control groups", () => {
-  it('are the roots of version 1, and a separate group in version 2', () => {
+  it("are the root group of each cgroup v1 hierarchy, and a group of modekeep's own in cgroup v2", () => {
     const ofContainer = `${top}-container`
     const mounts = [
       '29 24 0:26 / /sys rw - sysfs sysfs rw',

@@ -129,7 +129,7 @@ describe('probes and metrics', () => {
     }
   })
 
-  it('are used by Prometheus only with the metrics component', () => {
+  it('are scraped by Prometheus only if the kustomization has the component metrics', () => {
     const { command, ports } = container(['components/metrics']) as Resource
     const { listen } = commandOf(command)
     expect(listen?.hasMetrics).toBe(true)

@@ -9,10 +9,12 @@ import { findMutants, type Mutant } from './mutants.ts'
 
 // Changes src by one operator at a time and runs the tests that import the changed file. A mutant that no test notices is
 // a line that nothing guards. The sample is drawn by a seed, and a run that is started again goes on where it ended.
-const HELP = `npm run test:mutate -- [--seed N] [--count N] [--only TEXT] [--results FILE]
+const HELP = `npm run test:mutate -- [--seed N] [--count N] [--only TEXT] [--results FILE] [--again FILE]
 
 Draws COUNT mutants (400) of src by SEED (1), or of the files whose path has TEXT, runs the tests that import each changed
 file, and appends the result of each to FILE (test/mutate/results.jsonl). Mutants that FILE has are not tried again.
+With --again it tries those that FILE has as killed instead, and fails if one survives. Before tests are deleted or
+rewritten: --again test/mutate/sample.jsonl. A mutant is found by its file and function, so a rename of one changes FILE.
 `
 
 const { values } = parseArgs({
@@ -20,6 +22,7 @@ const { values } = parseArgs({
     seed: { type: 'string', default: '1' },
     count: { type: 'string', default: '400' },
     only: { type: 'string', default: '' },
+    again: { type: 'string', default: '' },
     results: { type: 'string', default: 'test/mutate/results.jsonl' },
     help: { type: 'boolean', default: false },
   },
@@ -35,15 +38,34 @@ interface Result {
   killedBy: string
 }
 
-function sample(): (Mutant & { file: string; name: string })[] {
+type NamedMutant = Mutant & { file: string; name: string }
+
+function listMutants(): NamedMutant[] {
   const files = fs.globSync('src/**/*.ts', { cwd: ROOT }).filter((file) => file.includes(values.only))
-  const all = files.flatMap((file) =>
+  return files.flatMap((file) =>
     findMutants(fs.readFileSync(join(ROOT, file), 'utf8')).map((mutant) => ({
       ...mutant,
       file,
       name: `${file} ${mutant.functionName} ${mutant.operator} ${mutant.index}`,
     })),
   )
+}
+
+function readResults(file: string): Result[] {
+  const lines = fs.existsSync(file) ? fs.readFileSync(file, 'utf8').split('\n').filter(Boolean) : []
+  return lines.map((line) => JSON.parse(line))
+}
+
+function chooseMutants(): NamedMutant[] {
+  const all = listMutants()
+  if (values.again !== '') {
+    const killed = new Set(
+      readResults(resolve(ROOT, values.again)).flatMap(({ mutant, killedBy }) => (killedBy ? [mutant] : [])),
+    )
+    const found = all.filter(({ name }) => killed.delete(name))
+    for (const name of killed) console.log(`not found  ${name}`)
+    return found
+  }
   const rank = ({ name }: { name: string }) => createHash('sha256').update(`${values.seed} ${name}`).digest('hex')
   const ranked = all.map((mutant) => ({ mutant, rank: rank(mutant) })).sort((a, b) => a.rank.localeCompare(b.rank))
   return ranked.slice(0, Number(values.count)).map(({ mutant }) => mutant)
@@ -86,12 +108,9 @@ function main(): number {
     return 0
   }
   const file = resolve(ROOT, values.results)
-  const lines = fs.existsSync(file) ? fs.readFileSync(file, 'utf8').split('\n').filter(Boolean) : []
-  const done = new Map(
-    lines.map((line) => JSON.parse(line) as Result).map(({ mutant, killedBy }) => [mutant, killedBy]),
-  )
+  const done = new Map(readResults(file).map(({ mutant, killedBy }) => [mutant, killedBy]))
   const graph = new ImportGraph(ROOT)
-  const mutants = sample()
+  const mutants = chooseMutants()
   const copy = makeCopy()
   try {
     for (const [at, mutant] of mutants.entries()) {
@@ -111,7 +130,7 @@ function main(): number {
   }
   const killed = mutants.filter(({ name }) => done.get(name) !== '').length
   console.log(`\n${killed} killed, ${mutants.length - killed} survived`)
-  return 0
+  return values.again !== '' && killed < mutants.length ? 1 : 0
 }
 
 process.exit(main())

@@ -116,7 +116,7 @@ function found(journal: Journal): Map<number, Acls> {
   )
 }
 
-it('recorded ACLs are read unchanged after crashes and ends of processes, and after records were removed', () => {
+it('recorded ACLs are read unchanged after crashes, and after other records were removed', () => {
   holds(
     steps,
     (all) => {

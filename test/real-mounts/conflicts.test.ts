@@ -160,7 +160,7 @@ describe.skipIf(!isRoot).each(FILE_SYSTEMS)(`${suiteTitle}, on %s`, (fsType) => 
     }
   })
 
-  it('one inside the other, moved since: recognized by the current location', async () => {
+  it('a volume that was moved into another one conflicts with it by its current location', async () => {
     const on = arrange()
     fs.mkdirSync(`${on.node.volumes}/other`)
     expect(await on.mount('b', `${on.data}/sub`, 3000)).toEqual(SUCCESS)

@@ -103,6 +103,8 @@ describe("the device plugin's protobuf", () => {
   })
 
   it('rejects a message that is not in the table of messages', () => {
-    expect(() => createProtobufPackage('test', {}).codec('Device' as never)).toThrow('no message Device in test')
+    expect(() => createProtobufPackage('test', {}).codec('Device' as never)).toThrow(
+      'the protobuf package test has no message type Device',
+    )
   })
 })

@@ -34,7 +34,7 @@ describe('the next worker task', () => {
     expect(next([publish(), publish('x')], many(3, publish(), LONG))).toBe(1)
   })
 
-  it('is of another kind if all tasks of one kind hang', () => {
+  it('is one of another kind if all running tasks of a kind hang', () => {
     const hanging = [...many(2, publish('a'), LONG), ...many(2, publish('b'), LONG)]
     expect(next([publish('x'), unpublish], hanging)).toBe(1)
     expect(next([publish('x'), stats], hanging)).toBe(1)

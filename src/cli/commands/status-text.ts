@@ -135,7 +135,7 @@ function formatMountRemarks({ why, reason, code, walk, daemon, hiddenSubmounts }
 const isContainerGroupHidden = (state: ContainerStatus['state']) => state === 'without' || state === 'unreadable'
 
 /** Lines of at most 80 columns. */
-const UNKNOWN_MEMBERSHIP_NOTE: OutputLine[] = [
+const UNKNOWN_GROUP_MEMBERSHIP_NOTE: OutputLine[] = [
   '  The runtime does not tell whether their processes are in the groups shown:',
   "  each has to be in its pod's supplementalGroups, or be its fsGroup.",
 ]
@@ -166,7 +166,7 @@ export function formatContainerTable(
   const table = formatItemTable(containers, columns, look, ({ reason }) =>
     reason === '' ? [] : [{ text: `  ${reason}`, style: 'notice' }],
   )
-  return [...table, ...(isMembershipUnknown ? UNKNOWN_MEMBERSHIP_NOTE : [])]
+  return [...table, ...(isMembershipUnknown ? UNKNOWN_GROUP_MEMBERSHIP_NOTE : [])]
 }
 
 /** The kind of next step for a mount, by its state; undefined: none. */

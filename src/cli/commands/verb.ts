@@ -63,7 +63,7 @@ export interface SessionVerb<Command, Document> extends DocumentVerb<Command, Do
   run(session: Session, command: Command, caller: OperatorProcess): Promise<Document>
 }
 
-/** The process that an operator has started, for a verb that writes more than a document. */
+/** The process that an operator started. Verbs that print progress or warnings in addition to their document use it. */
 export interface OperatorProcess {
   /** modekeep's version. */
   version: string

@@ -1,5 +1,5 @@
 import type * as grpc from '@grpc/grpc-js'
-import { CSI_FAULT_WORDS } from '../../errors/fault.ts'
+import { CSI_TERMS } from '../../errors/fault.ts'
 import { formatError, Refusal } from '../../errors/refusal.ts'
 import type { SpaceUsage } from '../../kernel/inodes.ts'
 import { createUnaryCallHandlers } from '../../rpc/server.ts'
@@ -138,5 +138,5 @@ function convertErrorToGrpcStatus(error: unknown) {
   if (error instanceof CsiCallFailure) return error
   if (!(error instanceof Refusal))
     return { code: 'INTERNAL' as const, message: truncateEventMessage(formatError(error)) }
-  return { code: 'INVALID_ARGUMENT' as const, message: createFailureMessage(error, CSI_FAULT_WORDS) }
+  return { code: 'INVALID_ARGUMENT' as const, message: createFailureMessage(error, CSI_TERMS) }
 }

@@ -1,6 +1,6 @@
 import { createMountRequest, findPodName } from '../../config/request.ts'
 import { formatSource } from '../../config/source.ts'
-import { CSI_FAULT_WORDS, renderFault } from '../../errors/fault.ts'
+import { CSI_TERMS, renderFault } from '../../errors/fault.ts'
 import { Refusal } from '../../errors/refusal.ts'
 import { deferHandleClose } from '../../kernel/host.ts'
 import type { SpaceUsage } from '../../kernel/inodes.ts'
@@ -87,9 +87,7 @@ function findFailureStatusCode(error: unknown): CsiFailureCode {
 }
 
 function formatFailureMessage(error: unknown): string {
-  return error instanceof CsiCallFailure
-    ? truncateEventMessage(error.message)
-    : createFailureMessage(error, CSI_FAULT_WORDS)
+  return error instanceof CsiCallFailure ? truncateEventMessage(error.message) : createFailureMessage(error, CSI_TERMS)
 }
 
 /** States in which the volume, or a former version of it, is mounted. */

@@ -1,9 +1,9 @@
 import type { ConfigFile } from '../../config/read-config.ts'
 import { escapeUnprintable } from '../../errors/escape.ts'
 import {
-  type FaultWords,
-  FLEXVOLUME_FAULT_WORDS,
+  FLEXVOLUME_TERMS,
   formatFaultCode,
+  type ProtocolTerms,
   renderFault,
   renderFaultCodes,
   renderFaults,
@@ -105,14 +105,14 @@ export function createInitReply({ config, faults }: ConfigFile): FlexVolumeReply
 
 /** Converts an error into the reply. */
 export function createFailureReply(error: unknown): FlexVolumeReply {
-  return { status: 'Failure', message: createFailureMessage(error, FLEXVOLUME_FAULT_WORDS) }
+  return { status: 'Failure', message: createFailureMessage(error, FLEXVOLUME_TERMS) }
 }
 
 /**
  * Converts an error into the message of a pod's event, which ends with the codes of its faults. An error that is no
  * Refusal is unexpected, so the message refers to the log.
  */
-export function createFailureMessage(error: unknown, words: FaultWords): string {
+export function createFailureMessage(error: unknown, words: ProtocolTerms): string {
   if (error instanceof Refusal)
     return truncateEventMessage(renderFaults(error.faults, words), renderFaultCodes(error.faults))
   const end = `; see its log on the node${formatFaultCode('internal')}`

@@ -50,7 +50,7 @@ export function findFileSystemUsers(fileSystem: MountedFileSystem): FileSystemUs
   const usesFileSystem = createFileSystemUsageMatcher(fileSystem, isIdReused)
   const users = pids.filter((pid) => copyPids.has(pid) || usesFileSystem(pid))
   const copyNamespaces = mountedNamespaces.map(({ name }) => name)
-  return { isMounted: false, processes: users.flatMap(readNamedProcess), copyNamespaces }
+  return { isMounted: false, processes: users.flatMap(readProcessWithName), copyNamespaces }
 }
 
 function listMountNamespaces(pids: readonly number[]): MountNamespace[] {
@@ -127,7 +127,7 @@ function hasNfsFileSystems(): boolean {
 }
 
 /** Reads the process's name from the kernel. Its arguments are in its memory, so reading them may wait for a daemon. */
-function readNamedProcess(pid: number): NamedProcess[] {
+function readProcessWithName(pid: number): NamedProcess[] {
   const name = readKernelText(`/proc/${pid}/comm`)
   return name === undefined ? [] : [{ pid, name }]
 }

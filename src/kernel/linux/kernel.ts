@@ -99,7 +99,7 @@ export const AT_EMPTY_PATH = 0x1000
 const NAME_ARGUMENT_BYTES = 8192
 export const SECOND_NAME_OFFSET = NAME_ARGUMENT_BYTES
 export const CALL_DATA_OFFSET = 2 * NAME_ARGUMENT_BYTES
-/** Size of the block. The largest value of an extended attribute fits. */
+/** Size of the buffer for a call's data. The largest value of an extended attribute fits. */
 export const CALL_DATA_BYTES = 1 << 16
 export const STATX_DATA_OFFSET = CALL_DATA_OFFSET + CALL_DATA_BYTES
 

@@ -1,7 +1,7 @@
 import { constants, fstatSync, ftruncateSync, openSync, statSync, writeSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { type Lock, tolerateErrno } from '../host.ts'
-import { nodeFs, openPathHandle, reportErrorsWithDirectoryPath } from '../path-handle.ts'
+import { nodeFs, openPathHandle, showDirectoryPathInErrors } from '../path-handle.ts'
 import { tolerateSystemErrors } from '../system-error.ts'
 import { openFileToWrite, openParentDirectory, removeNamesInDirectory } from '../write-file.ts'
 import { createSystemCall, requireCallSuccess } from './kernel.ts'
@@ -146,7 +146,7 @@ function openExistingLockFile(path: string): number | undefined {
   return tolerateErrno('ENOENT', () => {
     using parent = openParentDirectory(nodeFs, dirname(path))
     const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
-    return reportErrorsWithDirectoryPath(parent.path, () => openSync(parent.at(basename(path)), flags))
+    return showDirectoryPathInErrors(parent.path, () => openSync(parent.at(basename(path)), flags))
   })
 }
 

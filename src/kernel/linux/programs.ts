@@ -52,7 +52,8 @@ export const SYSTEM_PROGRAM_DIRECTORIES: readonly string[] = [
 
 /** @throws {HelperError} with the package that contains it */
 export function findProgram(program: string, path: readonly string[]): string {
-  if (!/^[A-Za-z0-9][A-Za-z0-9._+-]*$/.test(program)) throw new Error(`no bare name of a program: ${program}`)
+  if (!/^[A-Za-z0-9][A-Za-z0-9._+-]*$/.test(program))
+    throw new Error(`the program name ${program} is not a bare file name`)
   const files = path.map((directory) => `${directory}/${program}`).filter(isFile)
   const executable = files.find(isExecutableFile)
   if (executable !== undefined) return executable

@@ -1,4 +1,4 @@
-import { createFault, createOptionFault, type Fault, OPTION_WORD_PLACEHOLDER } from '../../errors/fault.ts'
+import { createFault, createOptionFault, type Fault, OPTION_TERM_PLACEHOLDER } from '../../errors/fault.ts'
 import { quoteValue, Refusal } from '../../errors/refusal.ts'
 import {
   BLOCK_DEVICE_TYPE,
@@ -23,7 +23,7 @@ const MOUNTABLE_FILE_TYPES: ReadonlySet<number> = new Set([DIRECTORY_TYPE, REGUL
 export function checkSubPath(subPath: string): Fault[] {
   if (subPath === '')
     return [createOptionFault('sub-path', 'subPath', 'is empty', 'name a part of the source, or leave subPath out')]
-  const tooLong = checkPathSize(`${OPTION_WORD_PLACEHOLDER} "subPath"`, subPath)
+  const tooLong = checkPathSize(`${OPTION_TERM_PLACEHOLDER} "subPath"`, subPath)
   if (tooLong.length > 0) return tooLong
   const parts = subPath.split('/')
   if (subPath.includes('\0') || parts.some((part) => part === '' || part === '.' || part === '..')) {
@@ -219,13 +219,13 @@ function createSubPathMessages(subPath: string) {
       createFault(
         'sub-path-outside',
         `${subject} meets the link ${quoteValue(path)} where links are not followed (a mount with nosymfollow, or /proc)`,
-        'name what it leads to',
+        'name the target of the link',
       ),
     notTrusted: (path: string, uid: number) =>
       createFault(
         'sub-path-outside',
         `${subject} meets the link ${quoteValue(path)}, which user ${uid} has made in a directory open to all users`,
-        'name what it leads to, or let the owner of the directory make the link',
+        'name the target of the link, or let the owner of the directory make the link',
       ),
     wrongKind: (mode: number) =>
       createFault('sub-path', `${subject} is ${formatFileType(mode)}`, 'name a directory, a file, a socket or a FIFO'),

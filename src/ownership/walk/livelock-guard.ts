@@ -14,7 +14,7 @@ const LIVELOCK_GRACE_MS = 6000
  */
 const MAX_MOVED_ENTRY_RATIO = 2
 /** A slow server returns only a few entries in that time, which prove nothing. */
-const MIN_MOVED_ENTRIES = 1000
+const MIN_MOVED_ENTRIES_TO_END_WALK = 1000
 /** Number of entries inspected in each block of a directory that changes. */
 const ENTRY_SAMPLE_SIZE = 32
 // ctime comes from a clock that advances every few milliseconds.
@@ -90,7 +90,7 @@ export class LivelockGuard {
 
   /** @throws {Refusal} if the volume changes faster than it can be walked */
   check(): void {
-    if (this.#moved <= MAX_MOVED_ENTRY_RATIO * this.#inPlace + MIN_MOVED_ENTRIES) return
+    if (this.#moved <= MAX_MOVED_ENTRY_RATIO * this.#inPlace + MIN_MOVED_ENTRIES_TO_END_WALK) return
     if (performance.now() - this.#startedAtMs < this.#graceMs) return
     throw Refusal.of(
       'volume-busy',

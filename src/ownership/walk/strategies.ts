@@ -32,7 +32,7 @@ interface InodeDecision {
   change?: InodeRecord
   /** The inode loses its privileges by the change. */
   forfeits?: boolean
-  /** A record without a change: the target of an interrupted call is dropped, because a user has changed the inode. */
+  /** Record of an inode that a user changed after an interrupted call: it drops the state that the call intended. */
   settle?: InodeRecord
   skip?: SkipReason
 }

@@ -45,7 +45,7 @@ describe.skipIf(!isRoot)(
       expect(said).toMatch(/^ENOSPC .*user\.max_user_namespaces is 0/)
     })
 
-    it('is refused by its map if this process has few ids itself', () => {
+    it('is refused when its map is written if this process itself has few mapped ids', () => {
       expect(refusedUnder('unshare', '--user', '--map-root-user')).toMatch(/^EPERM uid_map/)
     })
 

@@ -81,7 +81,7 @@ it('a journal stores each ACL once for all inodes, and a later process reads it,
   }
 })
 
-it('ten thousand inodes with one ACL of a kilobyte take only the space of their records', () => {
+it('ten thousand inodes that share an ACL of 1 KiB take only the space of their records', () => {
   const [before, after] = [acl(1, 1024), acl(2, 1024)]
   const inodes = Array.from({ length: 10_000 }, (_, inode) => record(inode, [before, before, after]))
   const batches = Array.from({ length: 20 }, (_, at) => inodes.slice(at * 500, (at + 1) * 500))

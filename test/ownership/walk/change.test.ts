@@ -146,7 +146,7 @@ describe('a change', () => {
     if (call === 'chown') expect(calls()).toEqual(['chown 2000'])
   })
 
-  it('a change does not raise the mask of an ACL that was not seen', () => {
+  it('an inode that got an ACL after its inspection is not changed', () => {
     const item = arrange({ wanted: 0o660 })
     inodes.setAttribute(item.inode.handle, ACCESS_ACL_ATTRIBUTE, ACL)
     volume.world.actions.length = 0

@@ -3,7 +3,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { readConfig } from '../src/config/read-config.ts'
 import { formatError, Refusal } from '../src/errors/refusal.ts'
 import { CONTAINERD_SOCKET_PATHS, RUNTIME_SOCKET_PATHS, SandboxReader } from '../src/frontends/nri/cri.ts'
-import type { NodeReadAnswer, NodeReaderThreadData, NodeReadRequest } from '../src/frontends/nri/node-reader.ts'
+import type { NodeFileReadRequest, NodeReadAnswer, NodeReaderThreadData } from '../src/frontends/nri/node-reader.ts'
 import { readPodVolumes } from '../src/frontends/nri/pod-volumes.ts'
 import { raiseThreadPriority } from './process.ts'
 
@@ -16,7 +16,7 @@ const createSandboxReader = (usual: readonly string[]) =>
 // CRI-O reports no groups.
 const [groups, sandboxes] = [createSandboxReader(CONTAINERD_SOCKET_PATHS), createSandboxReader(RUNTIME_SOCKET_PATHS)]
 
-async function readNodeData(request: NodeReadRequest): Promise<unknown> {
+async function readNodeData(request: NodeFileReadRequest): Promise<unknown> {
   if (request.read === 'pod') return readPodVolumes(request.kubeletDir, request.uid)
   if (request.read === 'groups') return groups.readGroups(request.sandbox)
   if (request.read === 'sandboxes') return sandboxes.list()
@@ -25,7 +25,7 @@ async function readNodeData(request: NodeReadRequest): Promise<unknown> {
 }
 
 /** Sends a Refusal as its faults, because an error loses its class on the way to another thread. */
-async function answerReadRequest(request: NodeReadRequest): Promise<NodeReadAnswer> {
+async function answerReadRequest(request: NodeFileReadRequest): Promise<NodeReadAnswer> {
   try {
     return { value: await readNodeData(request) }
   } catch (error) {
@@ -33,7 +33,7 @@ async function answerReadRequest(request: NodeReadRequest): Promise<NodeReadAnsw
   }
 }
 
-parentPort?.on('message', async ({ id, request }: { id: number; request: NodeReadRequest }) => {
+parentPort?.on('message', async ({ id, request }: { id: number; request: NodeFileReadRequest }) => {
   parentPort?.postMessage({ id, answer: await answerReadRequest(request) })
 })
 // Connects to the runtime now, so that the first container does not wait for it.

@@ -12,7 +12,7 @@ import { healAfterEachChange } from './commands/heal.ts'
 import {
   type CommandDocument,
   type CommandOfVerb,
-  getDocumentVerb,
+  getVerbOfCommand,
   type NodeCommand,
   type OperatorCommand,
   runVerb,
@@ -131,7 +131,7 @@ async function runNodeCommand(context: OperatorContext, command: NodeCommand, is
   const { fs, host, watch } = context
   const { verb } = command
   const { file, config, faults } = await readNodeConfig(context, command)
-  const { isLooking, lines, writesStdout, interrupted, trouble, hasTrouble } = getDocumentVerb(command)
+  const { isLooking, lines, writesStdout, interrupted, trouble, hasTrouble } = getVerbOfCommand(command)
   const to = writesStdout?.(command) ? STDERR_FD : STDOUT_FD
   const isYaml = command.verb === 'status' && command.form === 'yaml'
   // The YAML formatter is loaded only on request.

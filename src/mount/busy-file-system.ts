@@ -10,7 +10,7 @@ import { findVolumeKind } from '../volume/index.ts'
 /** A file system that outlives the unmount of its last mount. */
 export interface BusyFileSystem {
   fileSystem: MountedFileSystem
-  /** Names its users and the remedy. */
+  /** Names the processes that use it, and the remedy. */
   reason: string
   /** All users are modekeep's own processes, by their names. */
   isUsedByWorkers: boolean
@@ -137,7 +137,7 @@ const pickFileSystemIdentity = ({ devices, copyNamespaces = [] }: MountedFileSys
 
 /**
  * Fails the unmount of a disk or an image while it is in use.
- * @param busySince the recorded time; undefined if it could not be recorded: then the refusal would never end
+ * @param busySince the recorded time; undefined if it could not be recorded: then nothing is refused, because the refusal would never end
  * @throws {Refusal} until `busyUnmountSeconds` have passed
  */
 export function refuseBusyUnmount(

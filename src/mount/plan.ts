@@ -37,7 +37,7 @@ export type MountStep =
   /** Ends the daemons of replaced mounts that would otherwise never end. */
   | { do: 'end-daemons' }
   | { do: 'attach'; undo: 'detach' }
-  /** Replaces the existing mount, without a moment without a mount if the kernel supports that. */
+  /** Replaces the existing mount, atomically if the kernel supports that (MOVE_MOUNT_BENEATH). */
   | { do: 'replace' }
   | { do: 'detach-all'; undo: 'old-mount' }
 

@@ -69,7 +69,7 @@ export async function runMountPlan(
         try {
           return void detachAllMounts(host, point)
         } catch (error) {
-          // The mount may have been removed already, so this step is undone too.
+          // The failed step may have removed the mount already, so it is undone too.
           undo(step)
           throw error
         }

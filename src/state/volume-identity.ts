@@ -170,7 +170,7 @@ export function refuseRenamedVolume(store: Store, volume: string, root: Handle, 
   if (resolveVolumeIdentity(store, root, stat) === volume) return
   throw Refusal.of(
     'volume-unknown',
-    `another call has put ${source} back meanwhile, so it has another name on record`,
+    `another call has restored ${source} meanwhile, so its volume has another name now`,
     'call this again',
   )
 }

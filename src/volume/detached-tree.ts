@@ -113,7 +113,7 @@ export function createDetachedTree(
     },
 
     get handle(): Handle {
-      if (tree === undefined) throw new Error('the plan has no tree yet')
+      if (tree === undefined) throw new Error('internal error: the mount is used before its tree was opened')
       return tree
     },
 

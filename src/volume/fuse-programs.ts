@@ -12,7 +12,7 @@ import {
   parseOptionName,
 } from './kind/options.ts'
 import { createSourceFault } from './kind/source-path.ts'
-import type { MountStage } from './kind/staged.ts'
+import type { HelperStage } from './kind/staged.ts'
 
 // The server resolves the links of its path, so the path is only text here. A leading "-" would be an option.
 const SSHFS_SOURCE_FORM =
@@ -58,7 +58,7 @@ interface SshLogin {
 export function createSshLogin(
   secrets: PodSecrets,
   mountOptions: readonly string[],
-  { put }: Pick<MountStage, 'put'>,
+  { put }: Pick<HelperStage, 'put'>,
 ): SshLogin {
   const given = new Set(mountOptions.map(parseOptionName))
   const options = [

@@ -10,7 +10,7 @@ import { FUSE_PROGRAMS, getFuseOptionRules, SSH_SECRET_KEYS } from './fuse-progr
 import type { MountContext, VolumeKind } from './kind/kind.ts'
 import { createSubPathFault, filterFileSystemOptions, findOptionFaults, parseOptionName } from './kind/options.ts'
 import { createSourceFault, findSourcePathFaults, openNodeSource, type SourceRequirement } from './kind/source-path.ts'
-import { type MountStage, mountOnStage } from './kind/staged.ts'
+import { type HelperStage, mountOnStage } from './kind/staged.ts'
 
 const FUSE_FS_TYPE_FORM = /^fuse\.([a-z0-9][a-z0-9._-]*)$/
 
@@ -80,7 +80,7 @@ async function startFuseProgram(
   program: string,
   { host, request, source, group, secrets, timeoutSeconds, warn }: MountContext,
   directory: string,
-  stage: MountStage,
+  stage: HelperStage,
 ): Promise<void> {
   const { mountOptions, readOnly, fsGroup, secretKeys = {} } = request
   const known = FUSE_PROGRAMS.get(program)
@@ -136,7 +136,7 @@ function deliverSecrets(
   secrets: PodSecrets,
   secretKeys: SecretKeys,
   mountOptions: readonly string[],
-  { put }: Pick<MountStage, 'put'>,
+  { put }: Pick<HelperStage, 'put'>,
 ): DeliveredSecrets {
   const written = new Set(mountOptions.map(parseOptionName))
   const delivered: DeliveredSecrets = { options: [], environment: {} }

@@ -9,7 +9,7 @@ import {
   isLocalPath,
   isRemoteFsType,
   isUnresponsivePath,
-  type LookupCaller,
+  type PathLookupCaller,
 } from '../kernel/mount-table/responsiveness.ts'
 import type { Session } from '../state/session.ts'
 
@@ -18,14 +18,14 @@ type SourceRequest = Pick<MountRequest, 'source' | 'subPath'>
 export type UnresponsiveSourceCheck = (record: { request: SourceRequest }) => Promise<boolean>
 
 /** Creates a check whether a server or a daemon on the path to a source does not respond. */
-export const createUnresponsiveSourceCheck = (session: LookupCaller): UnresponsiveSourceCheck =>
+export const createUnresponsiveSourceCheck = (session: PathLookupCaller): UnresponsiveSourceCheck =>
   createRequestPathCheck(createUnresponsiveCheck(session))
 
 /**
  * Like `createUnresponsiveSourceCheck`, for one source. Reads the mount table only if the path is not on a local file
  * system.
  */
-export const createOneUnresponsiveSourceCheck = (session: LookupCaller): UnresponsiveSourceCheck =>
+export const createOneUnresponsiveSourceCheck = (session: PathLookupCaller): UnresponsiveSourceCheck =>
   createRequestPathCheck((path) => isUnresponsivePath(session, path))
 
 function createRequestPathCheck(isUnresponsiveAt: (path: string) => Promise<boolean>): UnresponsiveSourceCheck {
@@ -39,7 +39,7 @@ function createRequestPathCheck(isUnresponsiveAt: (path: string) => Promise<bool
  * Must be called before a source is opened.
  * @throws {Refusal} if its server or its daemon does not respond
  */
-export async function assertSourceResponsive(session: LookupCaller, request: SourceRequest): Promise<void> {
+export async function assertSourceResponsive(session: PathLookupCaller, request: SourceRequest): Promise<void> {
   const path = resolveRequestPath(request)
   const within = request.subPath === undefined ? undefined : getSourcePath(request.source)
   if (path === undefined || !(await isUnresponsivePath(session, path, within))) return

@@ -140,7 +140,7 @@ describe('imports of the rooms in src', () => {
   })
 
   it.each(sources.map((source) => [source.path, source] as const))(
-    'room %s imports only rooms below it and its own packages',
+    'src/%s imports only folders below it in the list, and the packages that it may use',
     (_path, { room, imports }) => {
       const below = ROOMS.slice(ROOMS.indexOf(room) + 1)
       const isAllowed = (name: string) =>

@@ -57,7 +57,7 @@ describe('a target', () => {
     expect(row(walks(600), 'user time')).toEqual(['3.00 µs', 'must met'])
   })
 
-  it('of memory names the number of files if the tree has less than a million', () => {
+  it('for memory states the number of files if the measured tree has less than a million', () => {
     const results = walks(140)
     addCost(results.measurements, usual('ext4', 10_000), 'first walk', 'modekeep keep', cost(100))
     expect(row(results, 'memory of a first walk')).toEqual(['1.40', 'must met; 200,000 files'])

@@ -6,7 +6,7 @@ import { setTimeout } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { DoctorDocument } from '../../src/cli/commands/doctor.ts'
 import { healNode } from '../../src/cli/commands/heal.ts'
-import { type CommandDocument, getDocumentVerb } from '../../src/cli/commands/index.ts'
+import { type CommandDocument, getVerbOfCommand } from '../../src/cli/commands/index.ts'
 import { readSelectedStatus } from '../../src/cli/commands/status.ts'
 import { checkRecordedMounts } from '../../src/cli/doctor/records.ts'
 import { formatJsonDocument, formatOutputLines } from '../../src/cli/output/output.ts'
@@ -236,7 +236,7 @@ const SITUATIONS: Record<MountState, Record<string, Situation>> = {
 }
 
 const NO_COLOUR = false
-const textOf = (document: CommandDocument) => formatOutputLines(getDocumentVerb(document).lines(document), NO_COLOUR)
+const textOf = (document: CommandDocument) => formatOutputLines(getVerbOfCommand(document).lines(document), NO_COLOUR)
 
 async function readMetrics({ session }: Stage): Promise<Record<string, number>> {
   let text = ''
@@ -300,10 +300,10 @@ async function readSurfaces(node: StateNode, { state, reason, action }: MountFin
     'text of status': { ...has(statusText), hasAdvice: hasAdvice(statusText) },
     heal: healed.mounts.map(({ state, reason, action }) => ({ state, reason, action })),
     'text of heal': has(textOf(healed)),
-    'exit status of heal': getDocumentVerb(healed).hasTrouble?.(healed) ? 1 : 0,
+    'exit status of heal': getVerbOfCommand(healed).hasTrouble?.(healed) ? 1 : 0,
     'log of heal': logged,
     doctor: trouble.map(({ level, text }) => ({ level, isOfMount: text.startsWith(target), ...has(text) })),
-    'exit status of doctor': getDocumentVerb(doctor).hasTrouble?.(doctor) ? 1 : 0,
+    'exit status of doctor': getVerbOfCommand(doctor).hasTrouble?.(doctor) ? 1 : 0,
     metrics: await readMetrics(stage),
     CSI: failure?.code ?? (stats && formatVolumeStats(stats).volumeCondition),
     'kubectl modekeep status': { ...has(pluginText), hasAdvice: /^ {2}do: /m.test(pluginText) },

@@ -115,7 +115,7 @@ describe('a lock', () => {
     expect(names(locateMountRecords(stage, DIRECTORY))).toEqual(['lock', 'record.json'])
   })
 
-  it('of a mount is removed if the record of a longer name is below', async () => {
+  it('of a mount is removed even if a mount directory below it has a record', async () => {
     const [short, long] = [`/${'x'.repeat(197)}`, `/${'x'.repeat(198)}`]
     await recordMount(long)
     passBy(locateMountRecords(stage, short))

@@ -71,7 +71,7 @@ describe('the name of a volume on a kernel that reports UUIDs', () => {
     expect(named()).toBe(OLDER)
     const check = (volume: string) => () => refuseRenamedVolume(store, volume, ROOT, '/srv/data')
     expect(check(OLDER)).not.toThrow()
-    expect(check(NOW)).toThrow('another call has put /srv/data back meanwhile')
+    expect(check(NOW)).toThrow('another call has restored /srv/data meanwhile')
     volumeRecords.remove(store, OLDER)
     expect(named()).toBe(NOW)
     expect(check(OLDER)).toThrow('call this again')

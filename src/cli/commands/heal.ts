@@ -85,7 +85,7 @@ interface HealthEndpoint extends ListenAddress {
   hasMetrics: boolean
 }
 
-interface HealthServerSources {
+interface HealthServerInputs {
   /** Returns why heals fail now; undefined: the last heal succeeded. */
   notReady(): string | undefined
   /** Returns metrics in Prometheus' text format; undefined: no metrics are served. */
@@ -93,7 +93,7 @@ interface HealthServerSources {
 }
 
 /** Serves probes and scrapes over HTTP until it is disposed of. */
-export type HealthServerStarter = (endpoint: ListenAddress, sources: HealthServerSources) => Promise<Disposable>
+export type HealthServerStarter = (endpoint: ListenAddress, sources: HealthServerInputs) => Promise<Disposable>
 
 /** A daemon may have crashed before it was watched. Until its last thread ends, its mount appears healthy. */
 const REPAIR_SETTLING_MS = 3000

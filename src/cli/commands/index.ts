@@ -74,7 +74,7 @@ export function getVerbForm(verb: OperatorVerb): VerbForm<OperatorCommand> {
 }
 
 /** Returns the verb of a command. Its types are widened, because each command and document names its own verb. */
-export function getDocumentVerb({ verb }: { verb: DocumentVerbName }): DocumentVerb<NodeCommand, CommandDocument> {
+export function getVerbOfCommand({ verb }: { verb: DocumentVerbName }): DocumentVerb<NodeCommand, CommandDocument> {
   return OPERATOR_VERBS[verb]
 }
 

@@ -37,7 +37,7 @@ export interface StatusDocument {
   verb: 'status'
   mounts: MountStatus[]
   volumes: VolumeStatus[]
-  /** Volumes of any driver for which containers requested a group, with or without success. */
+  /** Containers that requested a group for a volume of any driver, with or without success. */
   containers: ContainerStatus[]
   /** Mount directories of running pods whose records are lost, and the consequence. */
   unrecorded: { directory: string; reason: string }[]

@@ -144,17 +144,17 @@ function isModeWidened(before: Ownership, after: Ownership): boolean {
   return (after.mode & ~before.mode & 0o777) !== 0
 }
 
-const KUBELET_FILE_BITS = 0o660
-const KUBELET_DIRECTORY_BITS = 0o2770
+const KUBELET_FILE_MODE_BITS = 0o660
+const KUBELET_DIRECTORY_MODE_BITS = 0o2770
 
 /** Computes the result of kubelet's walk on an inode: chown, and chmod with more bits unless it is a link (volume_linux.go). */
 function computeKubeletOwnership(stat: Stat, group: number): Ownership {
   const { mode } = extractOwnership(stat)
   if ((stat.mode & FILE_TYPE_MASK) === SYMLINK_TYPE) return { gid: group, mode }
-  return { gid: group, mode: mode | (isDirectory(stat) ? KUBELET_DIRECTORY_BITS : KUBELET_FILE_BITS) }
+  return { gid: group, mode: mode | (isDirectory(stat) ? KUBELET_DIRECTORY_MODE_BITS : KUBELET_FILE_MODE_BITS) }
 }
 
 /** True if kubelet skips the walk with OnRootMismatch, which also requires the permission bits on the root. */
 export function isWalkSkippedByKubelet(root: Stat, group: number): boolean {
-  return root.gid === group && (root.mode & KUBELET_DIRECTORY_BITS) === KUBELET_DIRECTORY_BITS
+  return root.gid === group && (root.mode & KUBELET_DIRECTORY_MODE_BITS) === KUBELET_DIRECTORY_MODE_BITS
 }

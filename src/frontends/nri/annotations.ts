@@ -4,7 +4,7 @@ import { type CloneRequest, GROUP_OPTIONAL_ANNOTATION } from '../../container/cl
 import { attributeFaultToAnnotation, createAnnotationFault, type Fault } from '../../errors/fault.ts'
 import { quoteValue, Refusal } from '../../errors/refusal.ts'
 import { ATOMIC_WRITER_PLUGINS } from '../../kernel/mount-table/kubelet-volume.ts'
-import type { PodProcessGroupIds } from './cri.ts'
+import type { PodProcessGids } from './cri.ts'
 import { isModekeepVolume, type MountedVolume, type PodVolumes } from './pod-volumes.ts'
 
 const GROUP_ANNOTATION = 'modekeep/group'
@@ -27,7 +27,7 @@ export interface ParsedGroupAnnotation {
 
 const GROUP_ANNOTATION_EXAMPLES = '"2000" for all volumes of the pod, or "data=2000,logs=3000"'
 
-// An annotation may have 256 KiB. A pod has fewer volumes than MAX_ANNOTATION_ENTRIES, and Linux paths have at most 4096 bytes.
+// Limits of one annotation, which may have 256 KiB: more entries than pods have volumes, and PATH_MAX.
 const MAX_ANNOTATION_ENTRIES = 200
 const MAX_ANNOTATION_NAME_LENGTH = 4096
 
@@ -213,7 +213,7 @@ export function findGroupMembershipFaults(
   annotation: ParsedGroupAnnotation,
   clones: readonly CloneRequest[],
   name: string,
-  processGroups?: PodProcessGroupIds,
+  processGroups?: PodProcessGids,
 ): Fault[] {
   if (processGroups === undefined) return []
   const { certain, possible } = processGroups

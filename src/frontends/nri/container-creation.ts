@@ -62,7 +62,7 @@ export function createContainerCreationHandler({
   const refused = new RefusedContainers()
   const readTurns = new FairSemaphore(MAX_CONCURRENT_INPUT_READS)
 
-  /** @param made continues after the deadline; the clones that it has made by then are removed */
+  /** @param made is not cancelled at the deadline: clones that it makes later are removed */
   async function answer(
     made: Promise<readonly ContainerMount[] | undefined>,
     expired: Promise<never>,

@@ -3,7 +3,7 @@ import { isCloneSource } from '../../container/clone-staging.ts'
 import { formatError } from '../../errors/refusal.ts'
 import { hasGroupAnnotation } from './annotations.ts'
 import { createContainerCreationHandler } from './container-creation.ts'
-import type { PodProcessGroupIds } from './cri.ts'
+import type { PodProcessGids } from './cri.ts'
 import { findMissingClones, isContainerInUserNamespace } from './decide-clones.ts'
 import { CONTAINER_STATE_NUMBERS, type Container, type ContainerMount, type PodSandbox } from './protocol.ts'
 import { type CloneDecisionSources, createCloneRequestReader, listContainerLogFields } from './request-reader.ts'
@@ -209,15 +209,15 @@ const MAX_CACHED_SANDBOXES = 10_000
 
 /** Caches the groups of a sandbox, which never change. Prefetched groups do not delay the sandbox's containers. */
 class SandboxGroupCache {
-  readonly #readGroups: (sandbox: string) => Promise<PodProcessGroupIds | undefined>
-  readonly #groups = new Map<string, Promise<PodProcessGroupIds | undefined>>()
+  readonly #readGroups: (sandbox: string) => Promise<PodProcessGids | undefined>
+  readonly #groups = new Map<string, Promise<PodProcessGids | undefined>>()
 
   /** @param readGroups must not reject */
-  constructor(readGroups: (sandbox: string) => Promise<PodProcessGroupIds | undefined>) {
+  constructor(readGroups: (sandbox: string) => Promise<PodProcessGids | undefined>) {
     this.#readGroups = readGroups
   }
 
-  async read(sandbox: string): Promise<PodProcessGroupIds | undefined> {
+  async read(sandbox: string): Promise<PodProcessGids | undefined> {
     // The prefetch may have come before the runtime could answer.
     return (await this.#groups.get(sandbox)) ?? this.#request(sandbox)
   }
@@ -231,7 +231,7 @@ class SandboxGroupCache {
     this.#groups.delete(sandbox)
   }
 
-  #request(sandbox: string): Promise<PodProcessGroupIds | undefined> {
+  #request(sandbox: string): Promise<PodProcessGids | undefined> {
     if (this.#groups.size >= MAX_CACHED_SANDBOXES) this.#groups.clear()
     const groups = this.#readGroups(sandbox)
     this.#groups.set(sandbox, groups)

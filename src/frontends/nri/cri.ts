@@ -40,7 +40,7 @@ export const ListPodSandboxMethod = method(
 export const RuntimeVersionMethod = method('RuntimeService/Version', 'VersionRequest', 'VersionResponse')
 
 /** Groups of a pod's processes, as kubelet passed them to the runtime. */
-export interface PodProcessGroupIds {
+export interface PodProcessGids {
   /** Groups of every process: `supplementalGroups` and `fsGroup` of the pod. */
   readonly certain: readonly number[]
   /** `runAsGroup` of the pod, which a container's own `runAsGroup` overrides. */
@@ -76,7 +76,7 @@ export class SandboxReader implements Disposable {
   }
 
   /** Requests a sandbox's groups from each runtime, until one has the sandbox. @returns undefined if none reports them */
-  async readGroups(sandbox: string, timeoutMs = SANDBOX_GROUPS_TIMEOUT_MS): Promise<PodProcessGroupIds | undefined> {
+  async readGroups(sandbox: string, timeoutMs = SANDBOX_GROUPS_TIMEOUT_MS): Promise<PodProcessGids | undefined> {
     for (const socket of this.#sockets()) {
       try {
         const request = { podSandboxId: sandbox, verbose: true }
@@ -129,7 +129,7 @@ interface VerboseSandboxInfo {
  * CRI's PodSandboxConfig.
  * @returns undefined if the text has no such groups
  */
-export function parsePodProcessGroupIds(text: string): PodProcessGroupIds | undefined {
+export function parsePodProcessGroupIds(text: string): PodProcessGids | undefined {
   try {
     const context = (JSON.parse(text) as VerboseSandboxInfo | null)?.config?.linux?.security_context
     if (typeof context !== 'object' || context === null) return undefined

@@ -18,7 +18,7 @@ import {
   parseGroupAnnotation,
   USER_NAMESPACE_REASON,
 } from './annotations.ts'
-import type { PodProcessGroupIds } from './cri.ts'
+import type { PodProcessGids } from './cri.ts'
 import {
   findMountedVolume,
   type MountedVolume,
@@ -65,7 +65,7 @@ export function decideContainerClones(
   container: Container,
   volumes: PodVolumes,
   { kubeletDir, map }: NodeMapRules,
-  podGroups?: PodProcessGroupIds,
+  podGroups?: PodProcessGids,
 ): CloneDecision {
   const annotation = parseGroupAnnotation(pod.annotations)
   const { user, name: containerName } = container

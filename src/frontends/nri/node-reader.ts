@@ -2,7 +2,7 @@ import type { Worker } from 'node:worker_threads'
 import type { NodeConfig } from '../../config/defaults.ts'
 import type { Fault } from '../../errors/fault.ts'
 import { Refusal } from '../../errors/refusal.ts'
-import type { ListedSandbox, PodProcessGroupIds } from './cri.ts'
+import type { ListedSandbox, PodProcessGids } from './cri.ts'
 import type { PodVolumes } from './pod-volumes.ts'
 
 /** Somewhat longer than the thread waits for each runtime. */
@@ -14,7 +14,7 @@ export interface NodeReaderThreadData {
   readonly env: NodeJS.ProcessEnv
 }
 
-export type NodeReadRequest =
+export type NodeFileReadRequest =
   | { read: 'map' }
   | { read: 'pod'; kubeletDir: string; uid: string }
   | { read: 'groups'; sandbox: string }
@@ -55,8 +55,8 @@ export class NodeReaderThread implements Disposable {
   }
 
   /** Returns the groups of a pod's processes; undefined if no runtime reports them. Never rejects. */
-  readProcessGroups(sandbox: string): Promise<PodProcessGroupIds | undefined> {
-    const groups = this.#read<PodProcessGroupIds | undefined>({ read: 'groups', sandbox }).catch(() => undefined)
+  readProcessGroups(sandbox: string): Promise<PodProcessGids | undefined> {
+    const groups = this.#read<PodProcessGids | undefined>({ read: 'groups', sandbox }).catch(() => undefined)
     const timeout = new Promise<undefined>((resolve) => setTimeout(resolve, MAX_GROUP_READ_WAIT_MS, undefined).unref())
     return Promise.race([groups, timeout])
   }
@@ -70,7 +70,7 @@ export class NodeReaderThread implements Disposable {
     void this.#thread?.terminate()
   }
 
-  #read<Value>(request: NodeReadRequest): Promise<Value> {
+  #read<Value>(request: NodeFileReadRequest): Promise<Value> {
     const id = ++this.#lastId
     const read = Promise.withResolvers<unknown>()
     this.#waiting.set(id, read)

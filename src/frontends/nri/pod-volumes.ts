@@ -60,7 +60,7 @@ export function resolvePodDirectory(kubeletDir: string, uid: string): string {
   if (/^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/.test(uid)) return `${kubeletDir}/pods/${uid}`
   throw Refusal.of(
     'map-kubelet-dir',
-    `the runtime tells the pod's uid as ${quoteValue(uid)}, which is no uid of kubelet's`,
+    `the runtime reports the pod's uid as ${quoteValue(uid)}, which is not the form of a pod's uid`,
     `report this`,
   )
 }

@@ -113,7 +113,7 @@ export class UnresponsiveVolumes {
     }
   }
 
-  /** @throws {Refusal} if the request needs all volumes of a task that is past its deadline */
+  /** @throws {Refusal} if a task is past its deadline and the request has all volumes of that task: one of them does not respond */
   refuseIfUnresponsive(request: ContainerCloneRequest): void {
     const needed = listVolumeKeys(request)
     const late = [...this.#late].filter((volumes) => volumes.isSubsetOf(needed))

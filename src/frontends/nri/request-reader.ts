@@ -5,7 +5,7 @@ import type { Fault } from '../../errors/fault.ts'
 import { formatError, Refusal } from '../../errors/refusal.ts'
 import type { LogEvent } from '../../log/call-log.ts'
 import { hasGroupAnnotation } from './annotations.ts'
-import type { PodProcessGroupIds } from './cri.ts'
+import type { PodProcessGids } from './cri.ts'
 import { decideContainerClones } from './decide-clones.ts'
 import { isModekeepFlexVolume, type PodVolumes } from './pod-volumes.ts'
 import type { Container, PodSandbox } from './protocol.ts'
@@ -17,7 +17,7 @@ export interface CloneDecisionSources {
   readonly readConfig: () => Promise<{ config: Pick<NodeConfig, 'map'>; faults: readonly Fault[] }>
   readonly readPodVolumes: (kubeletDir: string, uid: string) => Promise<PodVolumes>
   /** Resolves to undefined if no runtime reports the groups. Never rejects. */
-  readonly readProcessGroups: (sandbox: string) => Promise<PodProcessGroupIds | undefined>
+  readonly readProcessGroups: (sandbox: string) => Promise<PodProcessGids | undefined>
   readonly log: LogEvent
 }
 

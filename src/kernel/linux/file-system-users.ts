@@ -112,7 +112,7 @@ function createFileSystemUsageMatcher(
     const stat = tolerateSystemErrors(() => statMagicLink(link))
     if (stat === undefined) return false
     const [isOnDevice, isOnMount] = [stat.device === device, String(stat.mountId) === mountId]
-    // Before Linux 6.8 the kernel reuses ids of mounts, as it does device numbers.
+    // Before Linux 6.8 the kernel reuses ids of mounts, as it does device numbers: one match alone proves nothing.
     return copyNamespaces === undefined ? isOnDevice || isOnMount : isOnDevice && isOnMount
   }
   return (pid) =>

@@ -72,7 +72,7 @@ export { run as runPrepared }
 
 export function findSystemCallIndex(name: string): number {
   const index = calls[name]
-  if (index === undefined) throw new Error(`driver/kernel permits no call ${name}`)
+  if (index === undefined) throw new Error(`internal error: ${name} is not in driver/kernel's table of permitted calls`)
   return index
 }
 

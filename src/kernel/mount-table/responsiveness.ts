@@ -29,7 +29,7 @@ export const isRemoteFsType = (fsType: string): boolean => REMOTE_FS_TYPES.test(
 export type UnresponsiveCheck = (path: string) => Promise<boolean>
 
 /** The process that looks a path up. @property isolatesWalks whether it must not wait for a locked directory either */
-export interface LookupCaller {
+export interface PathLookupCaller {
   host: Host
   isolatesWalks?: true | undefined
 }
@@ -40,7 +40,7 @@ export interface LookupCaller {
  * @param mountsTo of a mount table that the caller has read
  */
 export function createUnresponsiveCheck(
-  { host, isolatesWalks }: LookupCaller,
+  { host, isolatesWalks }: PathLookupCaller,
   mountsTo = createMountFinder(host.mounts.table()),
 ): UnresponsiveCheck {
   const serversTo = createRemoteDeviceFinder(mountsTo)
@@ -71,7 +71,7 @@ async function lookUpPathIsolated({ daemons, inodes }: Host, path: string): Retu
  * Checks one path. Reads the mount table only if the path's file system is not known to be local, because the table can be long.
  * @param within a directory below which links are followed; without it no link is followed
  */
-export async function isUnresponsivePath(caller: LookupCaller, path: string, within?: string): Promise<boolean> {
+export async function isUnresponsivePath(caller: PathLookupCaller, path: string, within?: string): Promise<boolean> {
   const { host } = caller
   if (isPathRecordedLocal(host, path)) return false
   if (await createUnresponsiveCheck(caller)(path)) return true
@@ -87,7 +87,7 @@ export function hasRemoteMountBelow({ mounts }: Host, directory: string): boolea
   )
 }
 
-/** Checks one path by another process, which follows links. @param about see DaemonOperations.answers */
+/** Returns whether another process's lookup of the path, which follows links, does not end in time. @param about key of the check: concurrent checks with one key share a lookup */
 export async function isLookupUnanswered({ daemons, inodes }: Host, path: string, about: string): Promise<boolean> {
   const root = inodes.openTrusted('/')
   using _ = deferHandleClose(inodes, root)
@@ -166,7 +166,7 @@ export interface PathLookups {
 }
 
 /** The lookups share one read of the mount table. */
-export function createPathLookups(caller: LookupCaller): PathLookups {
+export function createPathLookups(caller: PathLookupCaller): PathLookups {
   const { host, isolatesWalks } = caller
   const mountsTo = createMountFinder(host.mounts.table())
   const isUnresponsive = createUnresponsiveCheck(caller, mountsTo)
@@ -195,7 +195,7 @@ const MAX_LOOKUP_ATTEMPTS = 3
  * @param mounts the mounts that the path leads through
  */
 async function openPathFromCache(
-  { host }: LookupCaller,
+  { host }: PathLookupCaller,
   path: string,
   mounts: readonly MountRow[],
 ): Promise<Handle | undefined> {

@@ -2,7 +2,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import type { Host } from '../../kernel/host.ts'
 import { AclTable, hashAcl, isAclNumber } from './acl-table.ts'
 import { createDataView, decodeRecord } from './codec.ts'
-import { DatabaseSizeLimiter, explainJournalErrors, type JournalQuota, prepareJournalTables } from './database.ts'
+import { explainJournalErrors, type JournalQuota, JournalSizeLimiter, prepareJournalTables } from './database.ts'
 import { findRecordStarts, isForgottenInodeRecord } from './layout.ts'
 import {
   estimateAclGrowth,
@@ -116,7 +116,7 @@ export async function writeJournalCopy(
     const [log, acls, quotaFile] = [
       new RecordLog(sql, volume),
       new AclTable(sql, volume),
-      new DatabaseSizeLimiter(database),
+      new JournalSizeLimiter(database),
     ]
     guard(() => quotaFile.setQuota(quota))
     const insert = ({ kind, number, sum, bytes }: JournalRow) =>
@@ -168,7 +168,7 @@ export class JournalRowChecker {
   #lastHash = ''
   #lastBatch: Pick<JournalRow, 'number' | 'sum'> | undefined
 
-  /** @param acls number of ACLs; all come before the first batch */
+  /** @param acls number of ACL records, which precede the first batch of the export */
   constructor(volume: string, acls: number) {
     this.#checksums = new JournalChecksums(volume)
     this.#numbers = new Uint32Array(acls)

@@ -168,7 +168,7 @@ export interface JournalQuota {
 }
 
 /** Keeps a database's file within the reserved size. */
-export class DatabaseSizeLimiter {
+export class JournalSizeLimiter {
   readonly #database: DatabaseSync
   #quota: JournalQuota | undefined
   #limit = 0

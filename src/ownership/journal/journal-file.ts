@@ -12,10 +12,10 @@ import {
   encodeInodeRecords,
 } from './codec.ts'
 import {
-  DatabaseSizeLimiter,
   explainJournalErrors,
   type JournalOpenOptions,
   type JournalQuota,
+  JournalSizeLimiter,
   prepareJournalTables,
 } from './database.ts'
 import { encodeForgottenInodes, findRecordStarts, RECORD_KEY_OFFSET } from './layout.ts'
@@ -43,7 +43,7 @@ export class JournalFile {
   readonly #sql: SQLTagStore
   readonly #log: RecordLog
   readonly #acls: AclTable
-  readonly #fileQuota: DatabaseSizeLimiter
+  readonly #fileQuota: JournalSizeLimiter
 
   constructor(host: Host, options: JournalOpenOptions) {
     const { path, volume } = options
@@ -52,7 +52,7 @@ export class JournalFile {
     this.#sql = this.#database.createTagStore()
     this.#log = new RecordLog(this.#sql, volume)
     this.#acls = new AclTable(this.#sql, volume)
-    this.#fileQuota = new DatabaseSizeLimiter(this.#database)
+    this.#fileQuota = new JournalSizeLimiter(this.#database)
     const { unsettled, disk } = this.guard(() => prepareJournalTables(this.#database, this.#sql, options))
     this.unsettled = unsettled
     this.disk = disk

@@ -112,7 +112,7 @@ export class HardLinkCounter {
     if (statTimeMs - changed > CTIME_CLOCK_TICKS_MS && this.#rememberName(name, id))
       this.#counts.set(entry, NAME_COUNT_COLUMN, ++count)
     if (count >= links) {
-      this.#endCount(entry)
+      this.#endLinkCount(entry)
       this.#counts.delete(entry)
       return true
     }
@@ -133,7 +133,7 @@ export class HardLinkCounter {
     const known = counts.find(a, b, c, d)
     if (known !== undefined) {
       if (counts.get(known, CTIME_LOW_COLUMN) === low && counts.get(known, CTIME_HIGH_COLUMN) === high) return known
-      this.#endCount(known)
+      this.#endLinkCount(known)
     }
     const entry = known ?? counts.insert(a, b, c, d)
     counts.set(entry, NAMES_ID_COLUMN, ++this.#lastId)
@@ -143,8 +143,8 @@ export class HardLinkCounter {
     return entry
   }
 
-  /** The count's names are not needed any more. */
-  #endCount(entry: number): void {
+  /** Ends the count of an inode, and frees the names that were kept for it. */
+  #endLinkCount(entry: number): void {
     this.#droppedNames += this.#counts.get(entry, NAME_COUNT_COLUMN)
     this.#paths.delete(this.#counts.get(entry, NAMES_ID_COLUMN))
   }

@@ -75,7 +75,7 @@ export class WalkLedger {
   }
 
   #requireJournal(): Journal {
-    if (this.#journal === undefined) throw new Error('a walk without a journal changes nothing')
+    if (this.#journal === undefined) throw new Error('internal error: a walk that changes inodes needs a journal')
     return this.#journal
   }
 

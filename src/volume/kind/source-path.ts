@@ -178,7 +178,7 @@ export function findRemoteSourceFaults(
 export interface ProtectedPlace {
   /** A directory; if it does not exist, nothing needs protection. */
   directory: string
-  /** Names in it, which need not exist yet; undefined: the directory itself. */
+  /** Names in the directory, which need not exist yet; undefined: the directory itself. */
   names?: readonly string[]
   /** Whether its content is protected too, also in other file systems that are mounted there. */
   isTree: boolean

@@ -22,7 +22,7 @@ const STAGED_MOUNT_NAME = Buffer.from('mount')
 const STAGED_SOURCE_NAME = Buffer.from('source')
 
 /** Files and mounts for a helper program, next to its mount directory. They are removed when the call ends. */
-export interface MountStage {
+export interface HelperStage {
   /** Writes bytes to a file in memory that only root can read. @returns its path */
   put(name: string, bytes: Uint8Array): string
   /** Mounts an opened source, so that a later replacement of its name has no effect. @returns its path */
@@ -69,7 +69,7 @@ function resolveStagingDirectory(stateDir: string): string {
  */
 export async function mountOnStage(
   { host, stateDir, staging }: MountContext,
-  mountOn: (directory: string, stage: MountStage) => Promise<void>,
+  mountOn: (directory: string, stage: HelperStage) => Promise<void>,
 ): Promise<Handle> {
   const place = resolveStagingDirectory(stateDir)
   const name = Buffer.from(staging)
@@ -110,7 +110,7 @@ function openMountStage({ inodes, mounts }: Host, parent: Handle, name: EntryNam
   })
 }
 
-function createMountStage({ inodes, mounts, files }: Host, tree: Handle, path: string): MountStage {
+function createMountStage({ inodes, mounts, files }: Host, tree: Handle, path: string): HelperStage {
   return {
     put(name, bytes) {
       inodes.createFile(tree, Buffer.from(name), 0o600)

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
-import { type CommandDocument, getDocumentVerb } from '../../../src/cli/commands/index.ts'
+import { type CommandDocument, getVerbOfCommand } from '../../../src/cli/commands/index.ts'
 import { formatLogEntry } from '../../../src/cli/commands/logs.ts'
 import { statusVerb } from '../../../src/cli/commands/status.ts'
 import type { MountStatus, StatusDocument, VolumeStatus } from '../../../src/cli/commands/status-document.ts'
@@ -177,7 +177,7 @@ describe.each(WIDTHS)('on a terminal of %i columns', (width) => {
   it.each(DOCUMENTS.map((document) => [document.verb, document] as const))(
     'the text of %s fits the terminal',
     (_, document) => {
-      const text = formatOutputLines(getDocumentVerb(document).lines(document, { width }), false, width)
+      const text = formatOutputLines(getVerbOfCommand(document).lines(document, { width }), false, width)
       expect(text.split('\n').length).toBeGreaterThan(2)
       expect(tooLong(text, width)).toEqual([])
     },

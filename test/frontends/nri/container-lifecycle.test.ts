@@ -12,7 +12,7 @@ import {
   type ContainerEventHandler,
   createContainerEventHandler,
 } from '../../../src/frontends/nri/container-lifecycle.ts'
-import type { PodProcessGroupIds } from '../../../src/frontends/nri/cri.ts'
+import type { PodProcessGids } from '../../../src/frontends/nri/cri.ts'
 import type { PodVolumes } from '../../../src/frontends/nri/pod-volumes.ts'
 import type { Container, PodSandbox } from '../../../src/frontends/nri/protocol.ts'
 import type { CloneService } from '../../../src/frontends/nri/worker-tasks.ts'
@@ -26,7 +26,7 @@ let reconcile: () => Promise<void>
 let known: RuntimeSnapshot[]
 let events: [string, string, Record<string, unknown> | undefined][]
 let faults: Fault[]
-let groupsOfPod: (sandbox: string) => Promise<PodProcessGroupIds | undefined>
+let groupsOfPod: (sandbox: string) => Promise<PodProcessGids | undefined>
 let lookAtPod: () => Promise<PodVolumes>
 let containers: ContainerEventHandler
 

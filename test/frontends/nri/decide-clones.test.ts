@@ -362,7 +362,7 @@ describe('the clone decision for a container refuses', () => {
   it("a pod uid that would lead out of kubelet's directory", () => {
     const pod = { ...podOf({ 'modekeep/group': '2000' }), uid: '../x' }
     const node = { kubeletDir: KUBELET, map: [{}] }
-    expect(() => decideContainerClones(pod, containerOf([]), VOLUMES, node)).toThrow('is no uid of kubelet')
+    expect(() => decideContainerClones(pod, containerOf([]), VOLUMES, node)).toThrow("is not the form of a pod's uid")
   })
 })
 

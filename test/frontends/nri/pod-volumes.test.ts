@@ -88,5 +88,5 @@ it("a pod is refused if kubelet has no directory for the pod, or if its uid woul
   expect(() => readPodVolumes(`${top}/kubelet`, 'another')).toThrow(
     `kubelet has no directory "${top}/kubelet/pods/another" here: give its --root-dir as --kubelet-dir`,
   )
-  expect(() => readPodVolumes(`${top}/kubelet`, `../pods/${UID}`)).toThrow('which is no uid of kubelet')
+  expect(() => readPodVolumes(`${top}/kubelet`, `../pods/${UID}`)).toThrow("which is not the form of a pod's uid")
 })

@@ -1,6 +1,6 @@
 import { DEFAULT_MAP_RULES, type MapRule } from '../../../src/config/map-rule.ts'
 import type { ContainerCloneRequest } from '../../../src/container/clone-request.ts'
-import type { PodProcessGroupIds } from '../../../src/frontends/nri/cri.ts'
+import type { PodProcessGids } from '../../../src/frontends/nri/cri.ts'
 import { type CloneDecision, decideContainerClones } from '../../../src/frontends/nri/decide-clones.ts'
 import type { PodVolumes } from '../../../src/frontends/nri/pod-volumes.ts'
 import type { Container, ContainerMount, PodSandbox } from '../../../src/frontends/nri/protocol.ts'
@@ -74,7 +74,7 @@ type Given = Shape & {
   map?: readonly MapRule[]
   annotations?: Record<string, string>
   volumes?: PodVolumes
-  podGroups?: PodProcessGroupIds
+  podGroups?: PodProcessGids
 }
 
 export function decisionOn(

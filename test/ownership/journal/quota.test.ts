@@ -1,6 +1,6 @@
 import { DatabaseSync } from 'node:sqlite'
 import { expect, it } from 'vitest'
-import { DatabaseSizeLimiter } from '../../../src/ownership/journal/database.ts'
+import { JournalSizeLimiter } from '../../../src/ownership/journal/database.ts'
 import { estimateLogGrowth, readDatabaseSize, runTransaction } from '../../../src/ownership/journal/tables.ts'
 
 const MIB = 2 ** 20
@@ -10,7 +10,7 @@ function arrange(most: number, given: number, answers: number[]) {
   const database = new DatabaseSync(':memory:', { readBigInts: true })
   database.exec('PRAGMA page_size = 16384; CREATE TABLE log (records BLOB NOT NULL)')
   const insert = database.prepare('INSERT INTO log VALUES (?)')
-  const room = new DatabaseSizeLimiter(database)
+  const room = new JournalSizeLimiter(database)
   const asked: [size: number, wanted: number][] = []
   const give = (size: number, wanted: number) => {
     asked.push([size, wanted])

@@ -97,7 +97,7 @@ describe.skipIf(!isBuilt)(built("replies to kubelet's verbs"), () => {
     'the executable replies to %j, which kubelet cannot send, with a sentence and status 2',
     (verb) => {
       const { text, code } = run([verb, '{"source":"/a"}'], { env })
-      expect(text).toMatch(/^modekeep: there is no verb .*see "modekeep help"\n$/)
+      expect(text).toMatch(/^modekeep: there is no verb .*see "modekeep help" \[usage\]\n$/)
       expect(code).toBe(2)
       expectNothingLeft()
     },

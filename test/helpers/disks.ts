@@ -49,6 +49,21 @@ export function attachDisk(image: string, ...options: string[]): string {
   return device
 }
 
+export function detachDisk(device: string): void {
+  run('losetup', '--detach', device)
+  attached.splice(attached.indexOf(device), 1)
+}
+
+/** Makes another file the content of a free device. Another test may have taken the device: then its file is the content. */
+export function reattachDisk(device: string, file: string): void {
+  try {
+    run('losetup', device, file)
+    attached.push(device)
+  } catch (error) {
+    if (!String(error).includes('busy')) throw error
+  }
+}
+
 /** After their unmount. */
 export function detachDisks(): void {
   for (const device of attached.splice(0)) run('losetup', '--detach', device)

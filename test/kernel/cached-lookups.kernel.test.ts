@@ -77,7 +77,7 @@ it('a directory watch that must not wait watches cached directories by path, and
 it.skipIf(cannotInject !== '').each(['ENOSYS', 'EINVAL'])(
   `isPathCached returns false on a kernel that rejects RESOLVE_CACHED with %s${cannotInject && ` (skipped: ${cannotInject})`}`,
   (code) => {
-    const program = `const { isCached } = await import('${import.meta.dirname}/../../src/kernel/linux/open.ts'); console.log(isCached('/'))`
+    const program = `const { isPathCached } = await import('${import.meta.dirname}/../../src/kernel/linux/open.ts'); console.log(isPathCached('/'))`
     const inject = ['-f', '-qq', '-e', 'trace=openat2', '-e', `inject=openat2:error=${code}`, '-o', `${top}/trace`]
     const node = [process.execPath, '--input-type=module', '-e', program]
     expect(execFileSync('strace', [...inject, ...node], { encoding: 'utf8' })).toBe('false\n')

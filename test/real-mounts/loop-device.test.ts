@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { afterEach, describe, expect, it } from 'vitest'
 import { expectSame, makeVolume, type Snapshot, snapshot } from '../crash/volume.ts'
-import { attachDisk, detachDisks } from '../helpers/disks.ts'
+import { attachDisk, detachDisk, detachDisks, reattachDisk } from '../helpers/disks.ts'
 import { BinaryNode } from '../helpers/kubelet-call.ts'
 import { requireProgram } from '../helpers/needs.ts'
 import { failReads, type Lacking, refuseCalls, UUID_REQUESTS } from '../helpers/refuse.ts'
@@ -34,11 +34,11 @@ class TwoLoopDevices extends BinaryNode {
   /** The image gets another device, while the first one shows another file. */
   changeDevice(): void {
     run('umount', this.volumes)
-    run('losetup', '--detach', this.#device)
+    detachDisk(this.#device)
     const other = `${this.top}/other.img`
     fs.writeFileSync(other, Buffer.alloc(1 << 20))
-    run('losetup', this.#device, other)
     const before = this.#device
+    reattachDisk(before, other)
     this.#device = attachDisk(this.#image)
     expect(this.#device).not.toBe(before)
     run('mount', this.#device, this.volumes)

@@ -90,8 +90,8 @@ function findBusyFileSystemReason(
   const isOver = mounted === undefined && (record.ended !== undefined || target === 'missing')
   const fileSystem = isOver ? findFileSystemOfMount(session, undefined, record) : undefined
   if (fileSystem === undefined) return undefined
-  // Without a recorded use its device number may be another file system's already.
-  const { copyNamespaces = [] } = fileSystem
+  // Without a disk and a recorded use its device number may be another file system's already.
+  const { devices, copyNamespaces = devices.length > 0 ? undefined : [] } = fileSystem
   return findBusyFileSystem(session.host, { ...fileSystem, copyNamespaces }, record.source)?.reason
 }
 

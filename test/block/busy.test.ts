@@ -211,6 +211,16 @@ describe.skipIf(!isRoot)(`an unmount of a file system that is in use${suiteTitle
     await expect(stage.unmount('b')).rejects.toThrow(`process ${user.pid}`)
   })
 
+  it('is not reported as busy after another program unmounted it, while another pod has the image mounted', async () => {
+    const directory = await mountImage('a')
+    await mountImage('b')
+    execFileSync('umount', [directory])
+    fs.rmdirSync(directory)
+    const { mounts } = await readSelectedStatus(stage.session())
+    expect(mounts.map(({ state }) => state).sort()).not.toContain('busy')
+    expect(mounts).toContainEqual(expect.objectContaining({ directory: stage.podDirectory('b'), state: 'healthy' }))
+  })
+
   it('succeeds while a container has the mount', async () => {
     const directory = await mountImage('a')
     const root = `${stage.top}/root`

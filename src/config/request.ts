@@ -123,7 +123,7 @@ interface UncheckedVolumeOptions {
   /** By the keys of `volumeOptionsSchema`; other keys are faults, except new ones of kubelet's. */
   readonly entries: readonly [string, unknown][]
   readonly secretKeys: readonly string[]
-  /** What is malformed in the call itself, such as text that is no JSON. */
+  /** Faults of the call itself, such as text that is no JSON. */
   readonly faults?: readonly Fault[]
   /** Faults in the sizes of its secrets. */
   readonly sizeFaults?: readonly Fault[]

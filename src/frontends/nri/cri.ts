@@ -81,7 +81,7 @@ export class SandboxReader implements Disposable {
       try {
         const request = { podSandboxId: sandbox, verbose: true }
         const { info } = await this.#client(socket).call(PodSandboxStatusMethod, request, timeoutMs)
-        const groups = parsePodProcessGroupIds(info.info ?? '')
+        const groups = parsePodProcessGids(info.info ?? '')
         if (groups !== undefined) return groups
       } catch {
         // The sandbox is another runtime's, or this one does not respond.
@@ -129,7 +129,7 @@ interface VerboseSandboxInfo {
  * CRI's PodSandboxConfig.
  * @returns undefined if the text has no such groups
  */
-export function parsePodProcessGroupIds(text: string): PodProcessGids | undefined {
+export function parsePodProcessGids(text: string): PodProcessGids | undefined {
   try {
     const context = (JSON.parse(text) as VerboseSandboxInfo | null)?.config?.linux?.security_context
     if (typeof context !== 'object' || context === null) return undefined

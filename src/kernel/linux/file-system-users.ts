@@ -45,9 +45,7 @@ export function findFileSystemUsers(fileSystem: MountedFileSystem): FileSystemUs
     !nodeRoots.includes(parseRootMount(table))
   if (mountedNamespaces.some(isUnmountedByOthers)) return { isMounted: true, processes: [], copyNamespaces: [] }
   const copyPids = new Set(mountedNamespaces.flatMap(({ pids }) => pids))
-  // The mount is in no table any more: another mount has its id there.
-  const isIdReused = namespaces.some(({ table }) => new RegExp(`^${fileSystem.tableId} `, 'm').test(table))
-  const usesFileSystem = createFileSystemUsageMatcher(fileSystem, isIdReused)
+  const usesFileSystem = createFileSystemUsageMatcher(fileSystem, namespaces)
   const users = pids.filter((pid) => copyPids.has(pid) || usesFileSystem(pid))
   const copyNamespaces = mountedNamespaces.map(({ name }) => name)
   return { isMounted: false, processes: users.flatMap(readProcessWithName), copyNamespaces }
@@ -99,11 +97,12 @@ function parseRootMount(table: string): string {
  */
 function createFileSystemUsageMatcher(
   { device, mountId, tableId, copyNamespaces }: MountedFileSystem,
-  isIdReused: boolean,
+  namespaces: readonly MountNamespace[],
 ): (pid: number) => boolean {
   const listOpen = (pid: number) => tolerateSystemErrors(() => fs.readdirSync(`/proc/${pid}/fd`)) ?? []
   if (hasNfsFileSystems()) {
-    if (isIdReused) return () => false
+    // The mount is in no table any more: another mount has its id there.
+    if (namespaces.some(({ table }) => new RegExp(`^${tableId} `, 'm').test(table))) return () => false
     const line = new RegExp(`^mnt_id:\\s*${tableId}$`, 'm')
     const isOnMount = (file: string) => line.test(readKernelText(file) ?? '')
     return (pid) => listOpen(pid).some((fd) => isOnMount(`/proc/${pid}/fdinfo/${fd}`))

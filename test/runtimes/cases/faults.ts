@@ -4,29 +4,18 @@ import { BINARY } from '../../kubelet/node/drivers.ts'
 import { until } from '../../kubelet/node/until.ts'
 import { expect } from '../expect.ts'
 import { diskVolume, ON_DISK } from '../node/disks.ts'
-import type { RuntimeNode } from '../node/node.ts'
 import type { Pod } from '../node/pod.ts'
-import type { CsiVolume } from '../node/volumes.ts'
 import type { Case } from './case.ts'
 import {
   clonesOnNode,
+  createGroupPod,
   doctorsRuntime,
-  GROUP,
   mustBeUntouched,
   mustHaveNoClones,
   mustWrite,
   OPTIONAL,
   refusal,
 } from './seen.ts'
-
-const asking = (node: RuntimeNode, name: string, volume: CsiVolume, asked: string, more: Record<string, string> = {}) =>
-  node.pod({
-    name,
-    annotations: { [GROUP]: asked, ...more },
-    volumes: { data: volume },
-    mounts: [{ name: 'data', mountPath: '/data' }],
-    groups: [2000],
-  })
 
 const BAD: readonly [asked: string, message: RegExp][] = [
   ['wheel', /modekeep\/group is "wheel".*2000/],
@@ -44,7 +33,7 @@ export const FAULTS: readonly Case[] = [
     async run(node) {
       const volume = diskVolume(node, 'faults', 'ext4')
       for (const [at, [asked, wanted]] of BAD.entries()) {
-        const pod = await asking(node, `bad-${at}`, volume, asked).begin()
+        const pod = await createGroupPod(node, `bad-${at}`, volume, asked).begin()
         expect(`the refusal of "${asked}"`, await refusal(asked, pod.create()), wanted)
         await pod.remove()
       }
@@ -60,7 +49,7 @@ export const FAULTS: readonly Case[] = [
     name: 'the volume can be unmounted as soon as the container has started, and a container that was never started leaves nothing',
     async run(node) {
       const volume = diskVolume(node, 'unstage', 'ext4')
-      const pod = await asking(node, 'unstage', volume, '2000').run()
+      const pod = await createGroupPod(node, 'unstage', volume, '2000').run()
       await mustHaveNoClones()
       // As kubelet does: it unmounts while the runtime still has the container.
       await pod.stop()
@@ -69,7 +58,7 @@ export const FAULTS: readonly Case[] = [
       volume.stage()
       volume.publish(pod.uid)
       await pod.remove()
-      const never = await asking(node, 'never', volume, '2000').begin()
+      const never = await createGroupPod(node, 'never', volume, '2000').begin()
       await never.create()
       expect('clones of what has not started', clonesOnNode().length, 1)
       await never.remove()
@@ -82,7 +71,7 @@ export const FAULTS: readonly Case[] = [
     name: 'a container that cannot start: its volume can be unmounted while the runtime still has the container',
     async run(node) {
       const volume = diskVolume(node, 'wrong', 'ext4')
-      const { wish } = asking(node, 'wrong', volume, '2000')
+      const { wish } = createGroupPod(node, 'wrong', volume, '2000')
       const pod = await node.pod({ ...wish, program: '/no/such/program' }).begin()
       await pod.create()
       const message = await refusal('the start', pod.start())
@@ -99,7 +88,7 @@ export const FAULTS: readonly Case[] = [
     name: 'a restarted container has its group again',
     async run(node) {
       const volume = diskVolume(node, 'again', 'ext4')
-      const pod = await asking(node, 'again', volume, '2000').run()
+      const pod = await createGroupPod(node, 'again', volume, '2000').run()
       for (const attempt of [1, 2]) {
         const before = pod.containers[0]?.id
         await pod.stop(before)
@@ -117,14 +106,14 @@ export const FAULTS: readonly Case[] = [
     name: 'the plugin is killed between creation and start: the container has its group, and its clones are removed when the plugin is back',
     async run(node) {
       const volume = diskVolume(node, 'killed', 'ext4')
-      const pod = await asking(node, 'killed', volume, '2000').begin()
-      const waiting = await asking(node, 'waiting', volume, '2000').begin()
+      const pod = await createGroupPod(node, 'killed', volume, '2000').begin()
+      const waiting = await createGroupPod(node, 'waiting', volume, '2000').begin()
       await pod.create()
       await waiting.create()
       await node.plugin.stop('SIGKILL')
       await pod.start()
       await mustWrite(pod, volume.path, 2000)
-      const without = await asking(node, 'without', volume, '2000').run()
+      const without = await createGroupPod(node, 'without', volume, '2000').run()
       expect('without the plugin', await groupsSeenAsRoot(without), '1500')
       await node.startPlugin()
       await until('the clones of what has started go', () => clonesOnNode().length === 1)
@@ -141,7 +130,7 @@ export const FAULTS: readonly Case[] = [
     name: 'the plugin is late: the container is created without the group, which is reported as soon as the plugin continues',
     async run(node) {
       const volume = diskVolume(node, 'late', 'ext4')
-      const pod = await asking(node, 'late', volume, '2000').begin()
+      const pod = await createGroupPod(node, 'late', volume, '2000').begin()
       process.kill(node.plugin.pid ?? 0, 'SIGSTOP')
       try {
         await pod.create()
@@ -152,7 +141,7 @@ export const FAULTS: readonly Case[] = [
       await pod.start()
       expect('what it sees', await groupsSeenAsRoot(pod), '1500')
       expect('clones on the node', clonesOnNode(), [])
-      const next = await asking(node, 'after-late', volume, '2000').run()
+      const next = await createGroupPod(node, 'after-late', volume, '2000').run()
       await mustWrite(next, volume.path, 2000)
       for (const one of [pod, next]) await one.remove()
       volume.unstage()
@@ -163,11 +152,11 @@ export const FAULTS: readonly Case[] = [
     name: 'the runtime restarts under running pods: the pods keep their group, and new pods get their group',
     async run(node) {
       const volume = diskVolume(node, 'restart', 'ext4')
-      const pod = await asking(node, 'restart', volume, '2000').run()
+      const pod = await createGroupPod(node, 'restart', volume, '2000').run()
       for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
         await node.restartRuntime(signal)
         await mustWrite(pod, volume.path, 2000)
-        const next = await asking(node, `after-${signal.toLowerCase()}`, volume, '2000').run()
+        const next = await createGroupPod(node, `after-${signal.toLowerCase()}`, volume, '2000').run()
         await mustWrite(next, volume.path, 2000)
         await next.remove()
       }
@@ -181,7 +170,7 @@ export const FAULTS: readonly Case[] = [
     name: 'a hundred concurrent containers get their groups',
     async run(node) {
       const volume = diskVolume(node, 'hundred', 'ext4')
-      const pod = await asking(node, 'hundred', volume, '2000').begin()
+      const pod = await createGroupPod(node, 'hundred', volume, '2000').begin()
       const began = performance.now()
       const ids = await Promise.all(Array.from({ length: 100 }, (_, at) => pod.create(`c${at}`)))
       const seconds = (performance.now() - began) / 1000
@@ -223,7 +212,7 @@ export const FAULTS: readonly Case[] = [
     name: "a group that the processes are not in is refused, and the pod's event reports it",
     async run(node) {
       const volume = diskVolume(node, 'member', 'ext4')
-      const pod = asking(node, 'member', volume, '2001', { [OPTIONAL]: 'false' })
+      const pod = createGroupPod(node, 'member', volume, '2001', { [OPTIONAL]: 'false' })
       const message = await (await pod.begin()).create().then(
         () => 'created',
         (error: Error) => error.message,

@@ -4,7 +4,9 @@ import { BINARY } from '../../kubelet/node/drivers.ts'
 import { until } from '../../kubelet/node/until.ts'
 import { expect } from '../expect.ts'
 import { ON_DISK } from '../node/disks.ts'
+import type { RuntimeNode } from '../node/node.ts'
 import type { Pod } from '../node/pod.ts'
+import type { CsiVolume } from '../node/volumes.ts'
 
 /** A name that no other case has, in lower case. */
 export const GROUP = 'modekeep/group'
@@ -66,3 +68,19 @@ export async function refusal(what: string, work: Promise<unknown>): Promise<str
   }
   throw new Error(`${what}: it was not refused`)
 }
+
+/** A pod that requests a group for its volume at /data. */
+export const createGroupPod = (
+  node: RuntimeNode,
+  name: string,
+  volume: CsiVolume,
+  asked: string,
+  more: Record<string, string> = {},
+) =>
+  node.pod({
+    name,
+    annotations: { [GROUP]: asked, ...more },
+    volumes: { data: volume },
+    mounts: [{ name: 'data', mountPath: '/data' }],
+    groups: [2000],
+  })

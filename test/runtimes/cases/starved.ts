@@ -7,7 +7,7 @@ import { expect } from '../expect.ts'
 import { diskVolume } from '../node/disks.ts'
 import { NRI_SOCKET, type RuntimeNode } from '../node/node.ts'
 import type { Case } from './case.ts'
-import { GROUP, mustWrite, refusal } from './seen.ts'
+import { createGroupPod, mustWrite, refusal } from './seen.ts'
 
 const NO_PROCESSOR = /modekeep's worker process did not begin.*short of processor time/
 /** The plugin has its processor for so long, and then no more until the runtime has given up, ms. */
@@ -21,14 +21,7 @@ export const STARVED: readonly Case[] = [
     name: 'a plugin without CPU time whose connection is closed: a refused pod is refused at once later, and is created once the plugin has CPU time',
     async run(node) {
       const volume = diskVolume(node, 'starved', 'ext4')
-      const pod = (name: string) =>
-        node.pod({
-          name,
-          annotations: { [GROUP]: '2000' },
-          volumes: { data: volume },
-          mounts: [{ name: 'data', mountPath: '/data' }],
-          groups: [2000],
-        })
+      const pod = (name: string) => createGroupPod(node, name, volume, '2000')
       const refused = await pod('starved').begin()
       const other = await pod('passed-over').begin()
       const workers = stopWorkers(node)
@@ -60,14 +53,7 @@ export const STARVED: readonly Case[] = [
     name: 'a runtime that closes no connection although the plugin synchronized too late: the plugin reconnects at the first pod that is created without it',
     async run(node) {
       const volume = diskVolume(node, 'skipped', 'ext4')
-      const pod = (name: string) =>
-        node.pod({
-          name,
-          annotations: { [GROUP]: '2000' },
-          volumes: { data: volume },
-          mounts: [{ name: 'data', mountPath: '/data' }],
-          groups: [2000],
-        })
+      const pod = (name: string) => createGroupPod(node, name, volume, '2000')
       await node.plugin.stop('SIGTERM')
       await withLateSynchronization(() => node.startPlugin())
       await until('the runtime has given up', () =>

@@ -28,7 +28,8 @@ static int is(const char *text, const char *other) {
 }
 
 static int has_ended(const struct supervised *child, int *status) {
-  return CALL(wait4, child->pid, status, WNOHANG, 0, 0, 0) != 0;
+  long result = CALL(wait4, child->pid, status, WNOHANG, 0, 0, 0);
+  return result != 0 && result != -EINTR;
 }
 
 static void pause_ms(word milliseconds) {

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import * as fs from 'node:fs'
+import { setTimeout } from 'node:timers/promises'
 import { IMAGE } from '../../kubelet/node/images.ts'
 import { KUBELETS_ROOT } from '../../kubelet/node/kubelet.ts'
 import type { Cri } from '../cri/client.ts'
@@ -35,6 +36,8 @@ interface Container {
   name: string
 }
 
+/** For so long a container that is refused as late is created again. */
+const LATE_CONTAINER_PATIENCE_MS = 60_000
 /** Ids of a user namespace, as kubelet gives them to a pod. */
 const LENGTH = 65_536
 /** Kubelet's own mounts of each container. */
@@ -138,6 +141,23 @@ export class Pod {
     const { container_id } = await this.#cri.call<{ container_id: string }>('CreateContainer', request)
     this.containers.push({ id: container_id, name })
     return container_id
+  }
+
+  /**
+   * Creates a container as kubelet does, which tries again where a container is refused because it came late.
+   * @returns how often it was refused
+   */
+  async createAsKubelet(name: string): Promise<number> {
+    const until = performance.now() + LATE_CONTAINER_PATIENCE_MS
+    for (let refusals = 0; ; refusals++) {
+      try {
+        await this.create(name)
+        return refusals
+      } catch (error) {
+        if (!String(error).includes('[map-late]') || performance.now() > until) throw error
+        await setTimeout(1000)
+      }
+    }
   }
 
   #mount(container: string, { name, mountPath, subPath, readOnly = false }: VolumeMount, index: number): object {

@@ -57,7 +57,7 @@ export const containerRecords = new RecordKind<ContainerRecord>({
   ownerOf: ({ container }) => container,
   locate: (store, container) => `${locateContainerRecords(store)}/${container}.json`,
   // Clones and containers do not survive a reboot.
-  isOfThisBoot: true,
+  isOfThisBoot: () => true,
   remedy: (container) =>
     `delete the pod of container ${container} ("crictl inspect" names it): "modekeep nri" and "modekeep gc" remove the record of a container that is gone`,
 })

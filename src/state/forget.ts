@@ -5,8 +5,15 @@ import {
   tryAcquireNodeLock,
   tryAcquireRecordLock,
 } from './locks.ts'
-import { listReadableMountRecords, type MountRecord, mountRecords } from './mount-record.ts'
-import { JOURNAL_FILES, locateMountRecords, locateVolumeRecords } from './record-directories.ts'
+import { mountRecords } from './mount-record.ts'
+import {
+  isSweptSinceBoot,
+  JOURNAL_FILES,
+  listMountRecordDirectories,
+  locateMountRecords,
+  locateSweptBootFile,
+  locateVolumeRecords,
+} from './record-directories.ts'
 import type { Session } from './session.ts'
 import { isVolumeAwaitingRestore, volumeRecords } from './volume-record.ts'
 
@@ -32,33 +39,40 @@ export function forgetVolumeRecords(session: Session, volume: string): void {
 
 /**
  * Removes the records of mounts that a reboot ended. The first call after a boot does it. Records of volumes with a
- * pending restore stay: unmount or heal finds the restore by them if the pod was deleted meanwhile.
+ * pending restore stay: unmount or heal finds the restore by them if the pod was deleted meanwhile. A power cut leaves
+ * records that were never written; they go too.
  */
 export function forgetMountsAfterReboot(session: Session): void {
-  const { host, config } = session
+  const { host } = session
   const boot = host.bootId()
-  const sweptFile = `${config.stateDir}/boot`
-  const isSwept = () => host.files.read(sweptFile)?.trim() === boot
-  if (isSwept()) return
+  if (isSweptSinceBoot(session)) return
   using lock = tryAcquireNodeLock(session, 'sweep')
   // Another call removes the records now, or has removed them.
-  if (lock === undefined || isSwept()) return
+  if (lock === undefined || isSweptSinceBoot(session)) return
   let sweptRecords = 0
-  for (const record of listReadableMountRecords(session)) {
-    if (record.boot === boot || isVolumeAwaitingRestore(session, record.volume)) continue
-    if (forgetMountUnlessBusy(session, record)) sweptRecords++
+  for (const { directory, hasRecord } of listMountRecordDirectories(session)) {
+    if (!hasRecord || directory === '') continue
+    const { record, problem } = mountRecords.find(session, directory)
+    const isKept = problem ?? (record?.boot === boot || isVolumeAwaitingRestore(session, record?.volume))
+    if (!isKept && forgetMountUnlessBusy(session, directory, record?.boot)) sweptRecords++
   }
   removeLeftoverRecordDirectories(session)
   removeInterruptedImports(session)
-  host.files.replace(sweptFile, `${boot}\n`)
+  // A lost file is that of another boot, and so is an empty one.
+  host.files.replaceUntilBoot(locateSweptBootFile(session), `${boot}\n`)
   if (sweptRecords > 0) session.note({ sweptRecords })
 }
 
-/** Removes a record, unless another call works on the mount: that call updates the record itself. */
-function forgetMountUnlessBusy(session: Session, { directory, boot }: MountRecord): boolean {
+/**
+ * Removes a record, unless another call works on the mount: that call updates the record itself.
+ * @param boot of the record; undefined: it was never written
+ */
+function forgetMountUnlessBusy(session: Session, directory: string, boot: string | undefined): boolean {
   using place = tryAcquireRecordLock(session, locateMountRecords(session, directory))
+  if (place === undefined) return false
   // Another call may have worked on the mount and ended since the record was listed.
-  if (place === undefined || mountRecords.find(session, directory).record?.boot !== boot) return false
+  const { record, problem } = mountRecords.find(session, directory)
+  if (problem !== undefined || record?.boot !== boot) return false
   mountRecords.remove(session, directory)
   return true
 }

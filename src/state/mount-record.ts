@@ -14,6 +14,7 @@ import type { TopmostMount } from '../kernel/mount-table/mount-point.ts'
 import type { MountRow } from '../kernel/mount-table/mountinfo.ts'
 import { RecordKind, type RecordReadResult } from './record.ts'
 import { listMountRecordDirectories, locateMountRecords, RECORD_FILE, type Store } from './record-directories.ts'
+import { isVolumeAwaitingRestore } from './volume-record.ts'
 
 function mountRecordSchema() {
   const text = z.string()
@@ -110,6 +111,8 @@ export const mountRecords = new RecordKind<MountRecord>({
   schema: mountRecordSchema,
   ownerOf: ({ directory }) => directory,
   locate: (store, directory) => `${locateMountRecords(store, directory).path}/${RECORD_FILE}`,
+  isOfThisBoot: ({ request, volume }, store) => !request.restoreOnUnmount && !isVolumeAwaitingRestore(store, volume),
+  isSweptAfterReboot: true,
 })
 
 /** The recorded `why` of a method that the pod requested. */
@@ -192,9 +195,8 @@ export function findDaemonProcesses(
 
 /** Lists all mount directories that have a record, of any boot. */
 export function listRecordedMounts(store: Store): ({ directory: string } & RecordReadResult<MountRecord>)[] {
-  return listMountRecordDirectories(store)
-    .filter(({ hasRecord, directory }) => hasRecord && directory !== '')
-    .map(({ directory }) => ({ directory, ...mountRecords.find(store, directory) }))
+  const recorded = listMountRecordDirectories(store).filter(({ hasRecord, directory }) => hasRecord && directory !== '')
+  return findRecordedMounts(store, new Set(recorded.map(({ directory }) => directory)))
 }
 
 /** Lists those of the directories that have a record. The cost does not depend on how many are recorded. */

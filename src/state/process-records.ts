@@ -39,6 +39,7 @@ export const reservationRecords = new RecordKind({
     }),
   ownerOf: ({ volume }) => volume,
   locate: (store, volume: string) => `${locateReservationDirectory(store)}/${volume}.json`,
+  isOfThisBoot: () => true,
 })
 
 export type VolumeReservation = RecordOfKind<typeof reservationRecords>
@@ -115,7 +116,7 @@ export const givenUpWalkRecords = new RecordKind({
     }),
   ownerOf: ({ volume }) => volume,
   locate: (store, volume: string) => `${locateVolumeRecords(store, volume).path}/${GIVEN_UP_WALK_FILE}`,
-  isOfThisBoot: true,
+  isOfThisBoot: () => true,
 })
 
 /** Runs a walk of a volume. Reports its progress to the caller and in the state directory, and notes its result. */

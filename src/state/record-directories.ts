@@ -132,6 +132,16 @@ export function listMountRecordDirectories(store: Store): MountRecordDirectory[]
   return found
 }
 
+/** Has the boot id of the node when the records of mounts that a reboot ended were last removed. */
+export function locateSweptBootFile({ config }: Pick<Store, 'config'>): string {
+  return `${config.stateDir}/boot`
+}
+
+/** Returns whether the records of mounts that a reboot ended have been removed in this boot. */
+export function isSweptSinceBoot(store: Store): boolean {
+  return store.host.files.read(locateSweptBootFile(store))?.trim() === store.host.bootId()
+}
+
 /** Lists all volumes that have a record directory. Other files next to these directories are ignored. */
 export function listVolumesWithRecords({ host, config }: Store): string[] {
   return host.files.list(`${config.stateDir}/${PRIVATE_STATE_DIRECTORIES.ownership}`).filter(isVolumeId).sort()

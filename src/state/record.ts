@@ -2,7 +2,7 @@ import * as z from 'zod/mini'
 import { createFault } from '../errors/fault.ts'
 import { Refusal, UnknownFormatRefusal } from '../errors/refusal.ts'
 import { retryWhileRemoved } from '../kernel/waiting.ts'
-import type { Store } from './record-directories.ts'
+import { isSweptSinceBoot, type Store } from './record-directories.ts'
 
 /** Describes how one kind of record is stored. */
 interface RecordKindDefinition<T extends object, Owner> {
@@ -14,8 +14,10 @@ interface RecordKindDefinition<T extends object, Owner> {
   ownerOf(record: T): Owner
   /** Returns the path of the record's file. */
   locate(store: Store, owner: Owner): string
-  /** The record is not valid after a reboot, so a write does not wait for the disk. */
-  isOfThisBoot?: true
+  /** Returns whether a record is needless after a reboot. Its write then does not wait for the disk. */
+  isOfThisBoot?(record: T, store: Store): boolean
+  /** Records that a reboot made needless are removed before others are written: see forgetMountsAfterReboot. */
+  isSweptAfterReboot?: true
   /** Remedy for an unreadable record, unless its file is to be moved away by hand. */
   remedy?(owner: Owner): string
 }
@@ -60,10 +62,10 @@ export class RecordKind<T extends object, Owner = string> {
   }
 
   find(store: Store, owner: Owner): RecordReadResult<T> {
-    const { format, ownerOf, isOfThisBoot } = this.#form
+    const { format, ownerOf } = this.#form
     const path = this.#form.locate(store, owner)
     const text = store.host.files.read(path)
-    if (text === undefined || (isOfThisBoot && isUnwrittenRecord(text))) return {}
+    if (text === undefined || (isUnwrittenRecord(text) && this.#mayNeverHaveBeenWritten(store))) return {}
     const { sum, ...record } = parseRecord(text)
     const remedy = this.#form.remedy?.(owner) ?? MOVE_RECORD_AWAY_REMEDY
     // The format is checked first, because another version may compute another checksum.
@@ -87,6 +89,12 @@ export class RecordKind<T extends object, Owner = string> {
     return { problem: new DamagedRecord(createFault('record-damaged', message)) }
   }
 
+  /** The node may have crashed before the data of an empty record reached the disk. */
+  #mayNeverHaveBeenWritten(store: Store): boolean {
+    const { isOfThisBoot, isSweptAfterReboot } = this.#form
+    return isOfThisBoot !== undefined && !(isSweptAfterReboot && isSweptSinceBoot(store))
+  }
+
   /** Returns whether a record exists, readable or not. */
   has(store: Store, owner: Owner): boolean {
     const [directory, name] = splitFilePath(this.#form.locate(store, owner))
@@ -94,7 +102,7 @@ export class RecordKind<T extends object, Owner = string> {
   }
 
   /**
-   * Writes a record with its format and checksum: atomically, and durably unless it is valid only in this boot.
+   * Writes a record with its format and checksum: atomically, and durably unless it is needless after a reboot.
    * @param path of its file, in a staging directory that will become the owner's directory
    */
   write(store: Store, record: T, path = this.#form.locate(store, this.#form.ownerOf(record))): void {
@@ -103,7 +111,7 @@ export class RecordKind<T extends object, Owner = string> {
     const text = `${JSON.stringify({ ...formatted, sum: computeRecordChecksum(formatted) })}\n`
     retryWhileRemoved(() => {
       files.makeDirectory(splitFilePath(path)[0])
-      if (this.#form.isOfThisBoot) files.replaceUntilBoot(path, text)
+      if (this.#form.isOfThisBoot?.(record, store)) files.replaceUntilBoot(path, text)
       else files.replace(path, text)
     })
   }
@@ -126,7 +134,6 @@ export function isUnreadableRecordError(error: unknown): error is DamagedRecord 
   return error instanceof DamagedRecord || error instanceof UnknownFormatRefusal
 }
 
-/** The node crashed before the data reached the disk, so the record is of an earlier boot. */
 const isUnwrittenRecord = (text: string) => /^\0*$/.test(text)
 
 function parseRecord(text: string): Record<string, unknown> {

@@ -25,9 +25,9 @@ onEveryStage("a failing disk below modekeep's state directory", (open) => {
 
   it('a mount that cannot reserve its volume leaves neither its lock nor a record', async () => {
     const { files } = stage.host
-    const replace = (path: string, text: string) =>
-      /reservation/.test(path) ? refuse(path) : files.replace(path, text)
-    stage.host.files = { ...files, replace }
+    const replaceUntilBoot = (path: string, text: string) =>
+      /reservation/.test(path) ? refuse(path) : files.replaceUntilBoot(path, text)
+    stage.host.files = { ...files, replaceUntilBoot }
     await expect(stage.mount('a', asked)).rejects.toThrow(/ENOSPC/)
     stage.host.files = files
     expect(stage.layers('a')).toEqual([])
@@ -37,12 +37,12 @@ onEveryStage("a failing disk below modekeep's state directory", (open) => {
 
   it('a mount reports its first error, also if its cleanup fails too', async () => {
     const { files } = stage.host
-    const replace = (path: string) => {
+    const replaceUntilBoot = (path: string) => {
       stage.host.files = { ...stage.host.files, read: broken, list: broken }
       return refuse(path)
     }
     await stage.mount('b', asked)
-    stage.host.files = { ...files, replace }
+    stage.host.files = { ...files, replaceUntilBoot }
     await expect(stage.mount('a', asked)).rejects.toThrow(/ENOSPC/)
     expect(stage.warnings.join()).toMatch(/could not release the lock of .*: cannot use .*EIO/)
     stage.host.files = files

@@ -110,6 +110,18 @@ describe('a mount record', () => {
   })
 
   const WHOLE = { format: 2, ...RECORD }
+  const markSwept = () => fs.writeFileSync(`${top}/boot`, store.host.bootId())
+
+  it.each(['', '\0'.repeat(512)])(
+    'that a power cut left as %j counts as missing until the records of earlier boots are removed',
+    (text) => {
+      put(text)
+      expect(mountRecords.find(store, RECORD.directory)).toEqual({})
+      expect(listRecordedMounts(store)).toEqual([])
+      markSwept()
+      expect(unreadable()).toEqual([{ directory: RECORD.directory, problem: expect.any(DamagedRecord) }])
+    },
+  )
 
   it.each<[string, string, typeof Refusal]>([
     ['empty', '', DamagedRecord],
@@ -130,6 +142,7 @@ describe('a mount record', () => {
     ['of an earlier format', JSON.stringify({ ...WHOLE, format: 1, phase: 'ready' }), UnknownFormatRefusal],
     ['of a later format with any content', JSON.stringify({ format: 3, directory: 7 }), UnknownFormatRefusal],
   ])('that is %s is never read as missing, and does not hide others', (_what, text, problem) => {
+    markSwept()
     put(text)
     const other = { ...RECORD, directory: '/pods/q/v' }
     mountRecords.write(store, other)

@@ -25,7 +25,7 @@ static const struct need needs[] = {
     {RLIMIT_STACK, "STACK", " bytes", MIB(8), MIB(1)},
     {RLIMIT_FSIZE, "FSIZE", " bytes", UNLIMITED, MIB(64)},
     {RLIMIT_CPU, "CPU", " seconds", UNLIMITED, 60},
-    {RLIMIT_NOFILE, "NOFILE", " files", 4096, 256},
+    {RLIMIT_NOFILE, "NOFILE", " files", 8192, 256},
 };
 
 /* What it counts, all of a user's processes and threads, is known to the kernel alone. */

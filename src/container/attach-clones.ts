@@ -9,7 +9,7 @@ import { snapshotMountTable } from '../kernel/mount-table/mountinfo.ts'
 import { createHandleLocationFinder } from '../kernel/mount-table/tree-location.ts'
 import { type ContainerRecord, containerRecords, isContainerId } from '../state/container-record.ts'
 import type { Session } from '../state/session.ts'
-import { hasVolumeUniformGroup } from '../state/volume-record.ts'
+import { hasVolumeUniformGroup } from '../state/volume-journal.ts'
 import { createCloneIdMap, readPodIdMap } from './clone-id-map.ts'
 import {
   type CloneAttachStep,

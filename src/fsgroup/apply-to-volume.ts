@@ -3,7 +3,7 @@ import { quoteValue, Refusal } from '../errors/refusal.ts'
 import type { Handle, Stat } from '../kernel/host.ts'
 import type { TreeLocation } from '../kernel/mount-table/tree-location.ts'
 import { computeGroupBits, readAcl } from '../ownership/inode/attributes.ts'
-import { hasRequestedOwnership, isRootMatchingFsGroup } from '../ownership/inode/policy.ts'
+import { hasRequestedOwnership, isRootMatchingFsGroup, isRootPrivateToOwner } from '../ownership/inode/policy.ts'
 import { isEveryDirectoryEntered, type WalkReport } from '../ownership/walk/report.ts'
 import type { Session } from '../state/session.ts'
 import { formatJournalDisk, resolveDiskToRecord } from '../state/volume-disk.ts'
@@ -111,22 +111,25 @@ export async function applyGroupToVolume(
     const loss = 'the volume is walked again, and a pending restore is lost'
     session.warn(`the record of volume ${volume} is damaged: ${loss}`, 'record-damaged')
   }
+  // Without a record, the journal shows a first walk, and its first batch syncs the directory. A restore needs the record.
+  const durability = isRecorded ? 'full' : restorePending ? 'content' : 'none'
   const base = { volume, source, disk, asked, group, groupAccess: access, restorePending, baseline: record?.baseline }
   const { report } = await walkVolume(
     session,
     tree,
     { volume, source, known: isRecorded, isDisk: location !== undefined, disk: disk && formatJournalDisk(disk) },
     { do: 'apply', fsGroup },
-    () => volumeRecords.write(session, { ...base, complete: false }),
+    () => volumeRecords.write(session, { ...base, complete: false }, { durability }),
   )
-  const next = setsBaseline ? { ...base, baseline: setRestoreBaseline(session, base) } : base
+  const baseline = setsBaseline ? setRestoreBaseline(session, base) : base.baseline
   // A directory that was moved meanwhile may have escaped the walk, so the next mount walks again.
   const isComplete = isEveryDirectoryEntered(report)
   const changed = report.left['changed since by its user']
   const changedSince = changed && { inodes: changed.count, hasRoot: !isRootMatchingFsGroup(inodes.stat(tree), fsGroup) }
   const skipped = countSkippedByReason(report)
-  const hasEnded = isComplete ? undefined : true
-  volumeRecords.write(session, { ...next, changedSince, skipped, complete: isComplete, hasEnded })
+  const ended = { complete: isComplete, hasEnded: isComplete ? undefined : true, changedSince, skipped, baseline }
+  // A power cut may bring back the record of the incomplete walk: then the volume is walked again, but has no baseline.
+  volumeRecords.write(session, { ...base, ...ended }, { durability: setsBaseline ? 'full' : 'content' })
   if (isNewMount && changedSince?.hasRoot) refuseUnusableRoot(session, tree, fsGroup, target, skipped)
   else if (isNewMount) refuseRootWithOtherGroup(source, inodes.stat(tree), group, report.root)
   return { lock: held.move(), report, skipped }
@@ -242,9 +245,4 @@ function refuseUnusableRoot(
       `so group ${group} cannot read, write and search it${counts}`,
     `${formatApplyCommand({ volume, source, group, groupAccess })} applies the group to the whole volume again`,
   )
-}
-
-/** Returns whether a pod's user made the root private, as a database server does with its data directory: 0700. */
-function isRootPrivateToOwner({ uid, gid, mode }: Stat, group: number): boolean {
-  return uid !== 0 && gid === group && (mode & 0o777) === 0o700
 }

@@ -231,6 +231,8 @@ export interface Host {
   endAbandoned(lock: string, word: string): number | undefined
   /** Its integers are bigint. */
   openDatabase(path: string): DatabaseSync
+  /** Creates the file of a database in WAL mode with this content. Its name is durable once its directory is synced. */
+  createDatabase(path: string, fill: (database: DatabaseSync) => void): void
   /** Differs on every boot. Mount records of an earlier boot are void. */
   bootId(): string
   /** Milliseconds of the monotonic clock, which all processes of a boot share. */

@@ -102,3 +102,8 @@ export function hasCallSucceeded(attempt: () => void): boolean {
   })
   return isDone ?? false
 }
+
+/** Returns true if the system rejects the file at a path, and false if the file is missing. */
+export function isPathRefusal(error: unknown): boolean {
+  return ['EPERM', 'EINVAL', 'ELOOP', 'ENXIO'].includes(getErrno(error) ?? '')
+}

@@ -89,7 +89,11 @@ export function createTrustedFiles(fs: NodeFsModule) {
 
     /** Like `replace`, but after a crash of the node the file may be empty or missing. */
     replaceUntilBoot: (path: string, text: string) =>
-      addPathToErrors('write', path, () => replaceFile(fs, path, text, PRIVATE_FILE_MODE, true)),
+      addPathToErrors('write', path, () => replaceFile(fs, path, text, PRIVATE_FILE_MODE, 'none')),
+
+    /** Like `replace`, but a crash of the node may leave the former file, or none, until the directory is synced. */
+    replaceUntilDirectorySync: (path: string, content: string | Uint8Array) =>
+      addPathToErrors('write', path, () => replaceFile(fs, path, content, PRIVATE_FILE_MODE, 'content')),
 
     /**
      * Creates a file for a user, in any directory. It gets its name when it is complete, and only its owner can read

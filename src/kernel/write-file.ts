@@ -15,7 +15,7 @@ import {
   showDirectoryPathInErrors,
 } from './path-handle.ts'
 import { type OpenedFile, openFile, syncDirectory } from './read-file.ts'
-import { getErrno, SystemError, tolerateErrno } from './system-error.ts'
+import { SystemError, tolerateErrno } from './system-error.ts'
 
 const { O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_TRUNC } = nodeFs.constants
 
@@ -141,23 +141,32 @@ export function removeInDirectory(fs: NodeFsModule, parent: ParentDirectory, nam
   showDirectoryPathInErrors(parent.path, () => fs.rmSync(parent.at(name), { force: true }))
 }
 
-/** Names the temporary file of `replaceFile`, which remains if a process crashes before the rename. */
+/** Names the temporary file of `replaceFile`. It remains if a process crashes before the rename. */
 export const formatTemporaryName = (name: string): string => `${name}.new`
 
-/** Writes a temporary file and renames it. @param isForNow the file may be lost in a crash of the node */
-export function replaceFile(fs: NodeFsModule, path: string, text: string, mode: number, isForNow = false): void {
+/** What is durable after a replacement. `content`: the name is not, until its directory is synced. */
+export type ReplacementDurability = 'full' | 'content' | 'none'
+
+/** Writes a temporary file and renames it. */
+export function replaceFile(
+  fs: NodeFsModule,
+  path: string,
+  content: string | Uint8Array,
+  mode: number,
+  durability: ReplacementDurability = 'full',
+): void {
   using parent = openParentDirectory(fs, dirname(path))
   const name = basename(path)
   const temporary = formatTemporaryName(name)
   try {
-    writeNewFile(fs, parent, temporary, { text, mode, isForNow })
+    writeNewFile(fs, parent, temporary, { content, mode, isSynced: durability !== 'none' })
     renameInDirectory(fs, parent, temporary, name)
   } catch (error) {
     // On a full disk the temporary file would prevent the removal of the directory.
     removeInDirectory(fs, parent, temporary)
     throw error
   }
-  if (!isForNow) parent.sync()
+  if (durability === 'full') parent.sync()
 }
 
 /** Only the owner may read and write the file. */
@@ -167,16 +176,16 @@ function writeNewFile(
   fs: NodeFsModule,
   parent: ParentDirectory,
   name: string,
-  { text, mode, isForNow }: { text: string; mode: number; isForNow: boolean },
+  { content, mode, isSynced }: { content: string | Uint8Array; mode: number; isSynced: boolean },
 ): void {
   // A leftover of a crashed process is removed, never written to.
   const created = tolerateErrno('EEXIST', () => createFileInDirectory(fs, parent, name, mode))
   if (created === undefined) removeInDirectory(fs, parent, name)
   using file = created ?? createFileInDirectory(fs, parent, name, mode)
-  fs.writeFileSync(file.fd, text)
+  fs.writeFileSync(file.fd, content)
   // The umask may have cleared bits of the mode.
   if (mode !== PRIVATE_FILE_MODE) fs.fchmodSync(file.fd, mode)
-  if (!isForNow) fs.fsyncSync(file.fd)
+  if (isSynced) fs.fsyncSync(file.fd)
 }
 
 /**
@@ -198,11 +207,6 @@ export function assertOwnFiles(fs: NodeFsModule, directory: string, names: reado
     if (stat === undefined || (stat.isFile() && isOwnedByRootOrSelf(stat) && stat.nlink <= 1)) continue
     throw new SystemError('open', 'EPERM', `${directory}/${name}`, 'not a regular file of root with one name')
   }
-}
-
-/** Returns true if the system rejects the file at a path, and false if the file is missing. */
-export function isPathRefusal(error: unknown): boolean {
-  return ['EPERM', 'EINVAL', 'ELOOP', 'ENXIO'].includes(getErrno(error) ?? '')
 }
 
 /**

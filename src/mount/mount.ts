@@ -7,7 +7,7 @@ import { isRecordedMountLive } from '../fsgroup/holders.ts'
 import { deferHandleClose, type Handle, SystemError } from '../kernel/host.ts'
 import { createMissingMountPointRefusal, type MountPoint, openMountPoint } from '../kernel/mount-table/mount-point.ts'
 import { parseMountinfo } from '../kernel/mount-table/mountinfo.ts'
-import { forgetMountsAfterReboot } from '../state/forget.ts'
+import { forgetAfterReboot } from '../state/forget.ts'
 import { isVolumeBusy } from '../state/lock-holders.ts'
 import { acquireRecordLock, removeLeftoverRecordDirectory, tryAcquireRecordLock } from '../state/locks.ts'
 import {
@@ -51,7 +51,7 @@ export async function mountPodVolume(
 ): Promise<MountResult> {
   using point = openMountPoint(session.host, request.directory)
   if (point === undefined) throw createMissingMountPointRefusal(request.directory)
-  forgetMountsAfterReboot(session)
+  forgetAfterReboot(session)
   unmountStaleStages(session)
   // Kubelet never unmounts a mount that failed, so nothing of it may remain.
   using _lock = await acquireRecordLock(session, locateMountRecords(session, point.path))

@@ -195,7 +195,7 @@ async function walkTree(
     observer,
     // The decision needs the ACL with `grant`, and later changes if there is a record.
     isStatOnly: isSurvey && spec.do === 'apply' && spec.isFirstWalk && spec.fsGroup.access === 'keep',
-    batchSize: computeBatchSize(inodes.handleLimit(), largestBatch),
+    batchSize: computeBatchSize(inodes.handleLimit(), spec.do === 'apply' ? 1 : 2, largestBatch),
     onStep: reportProgress,
   })
   let turn = performance.now() + YIELD_INTERVAL_MS
@@ -207,7 +207,7 @@ async function walkTree(
     turn = performance.now() + YIELD_INTERVAL_MS
   }
   // The root is changed last, because a matching root means a completed walk.
-  walk.releaseHandles()
+  walk.releaseHandles(true)
   walk.visitDirectory(top, new Uint8Array())
   walk.releaseHandles()
   for (const path of names.listOutside()) walk.skip('linked outside the volume', path)

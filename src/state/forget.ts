@@ -10,6 +10,7 @@ import {
   isSweptSinceBoot,
   JOURNAL_FILES,
   listMountRecordDirectories,
+  listVolumesWithRecords,
   locateMountRecords,
   locateSweptBootFile,
   locateVolumeRecords,
@@ -38,11 +39,11 @@ export function forgetVolumeRecords(session: Session, volume: string): void {
 }
 
 /**
- * Removes the records of mounts that a reboot ended. The first call after a boot does it. Records of volumes with a
- * pending restore stay: unmount or heal finds the restore by them if the pod was deleted meanwhile. A power cut leaves
- * records that were never written; they go too.
+ * Removes the records of mounts that a reboot ended, and records that a power cut left unwritten. The first call after a
+ * boot does it. Records of volumes with a pending restore stay: unmount or heal finds the restore by them if the pod was
+ * deleted meanwhile.
  */
-export function forgetMountsAfterReboot(session: Session): void {
+export function forgetAfterReboot(session: Session): void {
   const { host } = session
   const boot = host.bootId()
   if (isSweptSinceBoot(session)) return
@@ -56,6 +57,7 @@ export function forgetMountsAfterReboot(session: Session): void {
     const isKept = problem ?? (record?.boot === boot || isVolumeAwaitingRestore(session, record?.volume))
     if (!isKept && forgetMountUnlessBusy(session, directory, record?.boot)) sweptRecords++
   }
+  for (const volume of listVolumesWithRecords(session)) forgetUnwrittenVolumeRecord(session, volume)
   removeLeftoverRecordDirectories(session)
   removeInterruptedImports(session)
   // A lost file is that of another boot, and so is an empty one.
@@ -75,4 +77,15 @@ function forgetMountUnlessBusy(session: Session, directory: string, boot: string
   if (problem !== undefined || record?.boot !== boot) return false
   mountRecords.remove(session, directory)
   return true
+}
+
+/** A first walk was interrupted before its record reached the disk. The journal shows what it changed. */
+function forgetUnwrittenVolumeRecord(session: Session, volume: string): void {
+  const isUnwritten = () => {
+    const { record, problem } = volumeRecords.find(session, volume)
+    return (record ?? problem) === undefined && volumeRecords.has(session, volume)
+  }
+  if (!isUnwritten()) return
+  using place = tryAcquireRecordLock(session, locateVolumeRecords(session, volume))
+  if (place !== undefined && isUnwritten()) volumeRecords.remove(session, volume)
 }

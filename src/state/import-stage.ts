@@ -53,7 +53,7 @@ export class JournalImportStage implements Disposable {
     const { path } = this.#place
     const quota = createJournalQuota(this.#session, true)
     await writeJournalCopy(this.#session.host, `${path}/${JOURNAL_FILE}`, this.#volume, journal, quota)
-    if (record) volumeRecords.write(this.#session, record, `${path}/${RECORD_FILE}`)
+    if (record) volumeRecords.write(this.#session, record, { path: `${path}/${RECORD_FILE}` })
   }
 
   /**

@@ -52,6 +52,7 @@ export const TRANSIENT_FILES: ReadonlySet<string> = new Set([
     `${name}.new`,
   ]),
   `${RECORD_FILE}.new`,
+  `${JOURNAL_FILE}.new`,
 ])
 
 // A file name has at most 255 bytes, one of them for the mark. Shorter pieces stay readable.

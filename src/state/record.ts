@@ -2,6 +2,7 @@ import * as z from 'zod/mini'
 import { createFault } from '../errors/fault.ts'
 import { Refusal, UnknownFormatRefusal } from '../errors/refusal.ts'
 import { retryWhileRemoved } from '../kernel/waiting.ts'
+import type { ReplacementDurability } from '../kernel/write-file.ts'
 import { isSweptSinceBoot, type Store } from './record-directories.ts'
 
 /** Describes how one kind of record is stored. */
@@ -16,7 +17,7 @@ interface RecordKindDefinition<T extends object, Owner> {
   locate(store: Store, owner: Owner): string
   /** Returns whether a record is needless after a reboot. Its write then does not wait for the disk. */
   isOfThisBoot?(record: T, store: Store): boolean
-  /** Records that a reboot made needless are removed before others are written: see forgetMountsAfterReboot. */
+  /** Unwritten and needless records are removed by the first call after a reboot: see forgetAfterReboot. */
   isSweptAfterReboot?: true
   /** Remedy for an unreadable record, unless its file is to be moved away by hand. */
   remedy?(owner: Owner): string
@@ -32,6 +33,11 @@ export interface RecordReadResult<T> {
   record?: T
   /** Reason why this version cannot use the record. */
   problem?: DamagedRecord | UnknownFormatRefusal
+}
+
+interface RecordWriteOptions {
+  path?: string
+  durability?: ReplacementDurability
 }
 
 /** Reads and writes one kind of record. */
@@ -92,7 +98,7 @@ export class RecordKind<T extends object, Owner = string> {
   /** The node may have crashed before the data of an empty record reached the disk. */
   #mayNeverHaveBeenWritten(store: Store): boolean {
     const { isOfThisBoot, isSweptAfterReboot } = this.#form
-    return isOfThisBoot !== undefined && !(isSweptAfterReboot && isSweptSinceBoot(store))
+    return isSweptAfterReboot ? !isSweptSinceBoot(store) : isOfThisBoot !== undefined
   }
 
   /** Returns whether a record exists, readable or not. */
@@ -104,14 +110,20 @@ export class RecordKind<T extends object, Owner = string> {
   /**
    * Writes a record with its format and checksum: atomically, and durably unless it is needless after a reboot.
    * @param path of its file, in a staging directory that will become the owner's directory
+   * @param durability `none` only for a kind that may have unwritten records
    */
-  write(store: Store, record: T, path = this.#form.locate(store, this.#form.ownerOf(record))): void {
+  write(
+    store: Store,
+    record: T,
+    { path = this.#form.locate(store, this.#form.ownerOf(record)), durability = 'full' }: RecordWriteOptions = {},
+  ): void {
     const { files } = store.host
     const formatted = { format: this.#form.format, ...record }
     const text = `${JSON.stringify({ ...formatted, sum: computeRecordChecksum(formatted) })}\n`
     retryWhileRemoved(() => {
       files.makeDirectory(splitFilePath(path)[0])
-      if (this.#form.isOfThisBoot?.(record, store)) files.replaceUntilBoot(path, text)
+      if (durability === 'none' || this.#form.isOfThisBoot?.(record, store)) files.replaceUntilBoot(path, text)
+      else if (durability === 'content') files.replaceUntilDirectorySync(path, text)
       else files.replace(path, text)
     })
   }

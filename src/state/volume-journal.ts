@@ -59,6 +59,17 @@ export function isJournalEmpty(store: Store, volume: string, known = false): boo
   return journal.isEmpty()
 }
 
+/** Returns false if a walk or a restore was not completed, or if a damaged record does not show whether it was. */
+export function hasVolumeUniformGroup(store: Store, volume: string): boolean {
+  if (volumeRecords.has(store, volume)) {
+    const record = volumeRecords.readUnlessDamaged(store, volume)
+    return record !== undefined && (record.complete || record.left !== undefined)
+  }
+  // A power cut during a first walk may leave only the journal.
+  using journal = openJournalForReading(store, volume, false)
+  return journal?.isNew() ?? true
+}
+
 function locateJournal(store: Store, volume: string): string {
   return `${locateVolumeRecords(store, volume).path}/${JOURNAL_FILE}`
 }

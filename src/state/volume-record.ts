@@ -45,18 +45,12 @@ export const volumeRecords = new RecordKind<VolumeRecord>({
   schema: volumeRecordSchema,
   ownerOf: ({ volume }) => volume,
   locate: (store, volume) => `${locateVolumeRecords(store, volume).path}/${RECORD_FILE}`,
+  isSweptAfterReboot: true,
 })
 
 /** Returns whether the last unmount is to restore the volume. An unreadable record requests nothing. */
 export const isVolumeAwaitingRestore = (store: Store, volume: string | undefined): boolean =>
   volume !== undefined && volumeRecords.find(store, volume).record?.restorePending === true
-
-/** Returns false if a walk or a restore was not completed, or if a damaged record does not show whether it was. */
-export function hasVolumeUniformGroup(store: Store, volume: string): boolean {
-  if (!volumeRecords.has(store, volume)) return true
-  const record = volumeRecords.readUnlessDamaged(store, volume)
-  return record !== undefined && (record.complete || record.left !== undefined)
-}
 
 /** Explains how to treat inodes that a restore skipped; returns undefined if none. @param isForced it used --force */
 export function explainUnrestoredInodes(

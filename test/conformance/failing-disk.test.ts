@@ -53,12 +53,12 @@ onEveryStage("a failing disk below modekeep's state directory", (open) => {
   it("a mount that cannot remove its volume's records keeps its mount record, and the unmount removes them", async () => {
     const { files } = stage.host
     let isBroken = false
-    const replace = (path: string, text: string) => {
+    const replaceUntilBoot = (path: string, text: string) => {
       isBroken ||= /ownership/.test(path)
-      return isBroken ? refuse(path) : files.replace(path, text)
+      return isBroken ? refuse(path) : files.replaceUntilBoot(path, text)
     }
     const list = (path: string) => (isBroken && /ownership/.test(path) ? refuse(path) : files.list(path))
-    stage.host.files = { ...files, replace, list }
+    stage.host.files = { ...files, replaceUntilBoot, list }
     await expect(stage.mount('a', asked)).rejects.toThrow(/ENOSPC/)
     stage.host.files = files
     expect(below('ownership')).toHaveLength(1)

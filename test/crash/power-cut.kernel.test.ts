@@ -36,8 +36,8 @@ class TwoDisks extends BinaryNode {
     run('sync')
   }
 
-  mount() {
-    const asked = { source: this.source, ownership: 'walk', restoreOnUnmount: 'true' }
+  mount(restoreOnUnmount = 'true') {
+    const asked = { source: this.source, ownership: 'walk', restoreOnUnmount }
     const options = JSON.stringify({ ...asked, 'kubernetes.io/fsGroup': String(GROUP) })
     return this.call('mount', this.podDirectory('a'), options)
   }
@@ -78,15 +78,18 @@ describe.skipIf(skipped !== '')(`records and a volume on two disks${skipped && `
     expectSame(snapshot(node.source), node.original)
   })
 
-  it('a power cut right after the mount leaves the records of every changed inode', async () => {
-    const node = new TwoDisks()
-    expect(await node.mount()).toEqual(SUCCESS)
-    run('sync', '--file-system', node.volumes)
-    node.cutPower('state')
-    expectSame(snapshot(node.source), owned(node.original, node.source))
-    node.restore()
-    expectSame(snapshot(node.source), node.original)
-  })
+  it.each(['true', 'false'])(
+    'a power cut right after a mount with restoreOnUnmount "%s" leaves the records of every changed inode',
+    async (restoreOnUnmount) => {
+      const node = new TwoDisks()
+      expect(await node.mount(restoreOnUnmount)).toEqual(SUCCESS)
+      run('sync', '--file-system', node.volumes)
+      node.cutPower('state')
+      expectSame(snapshot(node.source), owned(node.original, node.source))
+      node.restore()
+      expectSame(snapshot(node.source), node.original)
+    },
+  )
 
   it('a power cut right after the mount leaves every inode changed, as its record is complete', async () => {
     const node = new TwoDisks()

@@ -72,6 +72,10 @@ export function memoryHost(world: MemoryWorld): Host {
       return database
     },
 
+    createDatabase(path, fill) {
+      fill(this.openDatabase(path))
+    },
+
     monotonicMs: () => 0,
     bootId: () => world.boot,
     runningPods: () => new Set(),

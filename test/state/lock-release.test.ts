@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import { forgetMountRecord, forgetMountsAfterReboot, forgetVolumeRecords } from '../../src/state/forget.ts'
+import { forgetAfterReboot, forgetMountRecord, forgetVolumeRecords } from '../../src/state/forget.ts'
 import {
   releaseRecordLock,
   removeLeftoverRecordDirectories,
@@ -214,12 +214,12 @@ describe('a record', () => {
     await recordMount('/pods/c/v')
     stage.fs.rmSync(`${stateDir}/boot`, { force: true })
     const lock = tryLockRecordDirectory(stage, locateMountRecords(stage, '/pods/b/v'))
-    forgetMountsAfterReboot(stage.session())
+    forgetAfterReboot(stage.session())
     expect(stage.noted).toEqual({ sweptRecords: 1 })
     const left = listReadableMountRecords(stage).map(({ directory }) => directory)
     expect(left.sort()).toEqual(['/pods/b/v', '/pods/c/v'])
     lock?.release()
-    forgetMountsAfterReboot(stage.session())
+    forgetAfterReboot(stage.session())
     expect(listReadableMountRecords(stage)).toHaveLength(2)
   })
 })

@@ -21,6 +21,18 @@ import { callWhileUnlocked, isLockedFile, isLockHeldByAnyProcess, tryLockFile, t
 import { linuxMounts } from './mounts.ts'
 import { listRunningPodUids, snapshotContainerProcesses } from './processes.ts'
 
+/** The header of a database names the versions that write and read it: https://www.sqlite.org/fileformat2.html */
+const DATABASE_VERSIONS_OFFSET = 18
+const WAL_FORMAT_VERSION = 2
+
+function assertOwnDatabaseFiles(path: string): void {
+  assertOwnFiles(
+    nodeFs,
+    dirname(path),
+    ['', '-journal', '-wal', '-shm'].map((end) => basename(path) + end),
+  )
+}
+
 /** The node on which this process runs. */
 export const linuxHost: Host = {
   inodes: linuxInodes,
@@ -53,14 +65,23 @@ export const linuxHost: Host = {
   whileUnlocked: callWhileUnlocked,
   endAbandoned: killAbandonedLockHolder,
   openDatabase(path) {
-    // Only calls that walk load SQLite. SQLite opens these paths itself and follows links.
-    assertOwnFiles(
-      nodeFs,
-      dirname(path),
-      ['', '-journal', '-wal', '-shm'].map((end) => basename(path) + end),
-    )
+    assertOwnDatabaseFiles(path)
+    // SQLite opens these paths itself and follows links. Only calls that walk load it.
     const { DatabaseSync } = process.getBuiltinModule('node:sqlite')
     return new DatabaseSync(path, { timeout: 5000, readBigInts: true })
+  },
+  createDatabase(path, fill) {
+    assertOwnDatabaseFiles(path)
+    const { DatabaseSync } = process.getBuiltinModule('node:sqlite')
+    const database = new DatabaseSync(':memory:')
+    try {
+      fill(database)
+      const image = database.serialize()
+      image.fill(WAL_FORMAT_VERSION, DATABASE_VERSIONS_OFFSET, DATABASE_VERSIONS_OFFSET + 2)
+      linuxHost.files.replaceUntilDirectorySync(path, image)
+    } finally {
+      database.close()
+    }
   },
   runningPods: listRunningPodUids,
   processesNow: snapshotContainerProcesses,

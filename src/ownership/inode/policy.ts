@@ -84,3 +84,8 @@ export function isModeStrippedByChown(now: number, mode: number): boolean {
 export function isRegularFile(stat: Stat): boolean {
   return (stat.mode & FILE_TYPE_MASK) === REGULAR_FILE_TYPE
 }
+
+/** Returns whether a pod's user made the root private, as a database server does with its data directory: 0700. */
+export function isRootPrivateToOwner({ uid, gid, mode }: Stat, group: number): boolean {
+  return uid !== 0 && gid === group && (mode & 0o777) === 0o700
+}

@@ -1,14 +1,17 @@
 import type { DatabaseSync, SQLTagStore } from 'node:sqlite'
 import { createFault } from '../../errors/fault.ts'
 import { Refusal, UnknownFormatRefusal } from '../../errors/refusal.ts'
-import { getErrno } from '../../kernel/host.ts'
+import { getErrno, type Host } from '../../kernel/host.ts'
 import {
+  beginLogUnsynced,
+  createJournalTables,
+  fillNewJournal,
   formatJournalSchema,
   JOURNAL_FORMAT,
   JOURNAL_PRAGMAS,
+  LOG_PRAGMAS,
   limitDatabaseSize,
   readDatabaseSize,
-  runTransaction,
 } from './tables.ts'
 
 /** Parameters of opening a journal. */
@@ -43,13 +46,28 @@ function verifyJournalFile(
   return row
 }
 
+/** Creates the journal's file if it may be missing and is. @returns whether it was created */
+export function createMissingJournal(host: Host, options: JournalOpenOptions): boolean {
+  const { path, volume, disk, isReadOnly, wasWalked } = options
+  if (isReadOnly || wasWalked || host.files.has(path)) return false
+  host.createDatabase(path, (database) => fillNewJournal(database, volume, disk))
+  return true
+}
+
 /**
- * Verifies the file, and creates the tables of a new one. Closes the database if the file is refused.
+ * Verifies the file, and creates the tables of one without. Closes the database if the file is refused.
+ * @param isCreated by createMissingJournal just now
  * @returns the unsettled batches, and the last recorded disk
  */
-export function prepareJournalTables(database: DatabaseSync, sql: SQLTagStore, options: JournalOpenOptions) {
+export function prepareJournalTables(
+  database: DatabaseSync,
+  sql: SQLTagStore,
+  options: JournalOpenOptions,
+  isCreated = false,
+) {
   try {
-    const disk = createJournalTables(database, sql, options)
+    const disk = requireJournalTables(database, sql, options)
+    if (isCreated) beginLogUnsynced(database)
     return { disk, unsettled: new Set(sql.all`SELECT batch FROM unsettled`.map(({ batch }) => batch as bigint)) }
   } catch (error) {
     database.close()
@@ -57,7 +75,7 @@ export function prepareJournalTables(database: DatabaseSync, sql: SQLTagStore, o
   }
 }
 
-function createJournalTables(
+function requireJournalTables(
   database: DatabaseSync,
   sql: SQLTagStore,
   options: JournalOpenOptions,
@@ -66,14 +84,10 @@ function createJournalTables(
   // A transaction, so that all reads see the same state.
   if (isReadOnly) database.exec('BEGIN')
   const row = verifyJournalFile(sql, options)
-  if (!isReadOnly) database.exec(JOURNAL_PRAGMAS)
+  // Those of the layout would be a commit in a file that has it.
+  if (!isReadOnly) database.exec(row ? LOG_PRAGMAS : JOURNAL_PRAGMAS)
   if (!row && isReadOnly) database.exec(formatJournalSchema('TEMP'))
-  // One transaction: a concurrent reader sees all of it or nothing.
-  else if (!row)
-    runTransaction(database, () => {
-      database.exec(formatJournalSchema())
-      sql.run`INSERT INTO journal VALUES (${JOURNAL_FORMAT}, ${volume}, ${disk ?? null})`
-    })
+  else if (!row) createJournalTables(database, volume, disk)
   else if (disk !== undefined && row.disk !== disk) sql.run`UPDATE journal SET disk = ${disk}`
   return disk ?? (typeof row?.disk === 'string' ? row.disk : undefined)
 }
@@ -149,6 +163,15 @@ export function isDatabaseCorruptError(cause: unknown): boolean {
 /** The low byte is SQLite's error, the others are its variant. */
 function getPrimarySqliteCode(cause: unknown): number {
   return ((cause as { errcode?: number } | undefined)?.errcode ?? SQLITE_CORRUPT) & 0xff
+}
+
+const JOURNAL_SPARE_BYTES = 1 << 20
+/** More than a record with a path of usual length takes. */
+const JOURNAL_BYTES_PER_INODE = 256
+
+/** Returns whether a journal of this size has more than the records of so many inodes need. */
+export function isJournalLargerThanNeeded(bytes: number, inodes: number): boolean {
+  return bytes > JOURNAL_SPARE_BYTES + inodes * JOURNAL_BYTES_PER_INODE
 }
 
 /** Limits of a journal's file. */

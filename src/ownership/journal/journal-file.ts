@@ -12,6 +12,7 @@ import {
   encodeInodeRecords,
 } from './codec.ts'
 import {
+  createMissingJournal,
   explainJournalErrors,
   type JournalOpenOptions,
   type JournalQuota,
@@ -20,7 +21,7 @@ import {
 } from './database.ts'
 import { encodeForgottenInodes, findRecordStarts, RECORD_KEY_OFFSET } from './layout.ts'
 import { IndexedRecordLog } from './records.ts'
-import { estimateLogGrowth, type RecordBatch, RecordLog, runTransaction } from './tables.ts'
+import { estimateLogGrowth, type RecordBatch, RecordLog, runTransaction, runUnsynced } from './tables.ts'
 
 /** Content of one transaction. */
 export interface JournalTransaction {
@@ -48,12 +49,13 @@ export class JournalFile {
   constructor(host: Host, options: JournalOpenOptions) {
     const { path, volume } = options
     this.#path = path
+    const isCreated = this.guard(() => createMissingJournal(host, options))
     this.#database = this.guard(() => host.openDatabase(path))
     this.#sql = this.#database.createTagStore()
     this.#log = new RecordLog(this.#sql, volume)
     this.#acls = new AclTable(this.#sql, volume)
     this.#fileQuota = new JournalSizeLimiter(this.#database)
-    const { unsettled, disk } = this.guard(() => prepareJournalTables(this.#database, this.#sql, options))
+    const { unsettled, disk } = this.guard(() => prepareJournalTables(this.#database, this.#sql, options, isCreated))
     this.unsettled = unsettled
     this.disk = disk
   }
@@ -105,11 +107,12 @@ export class JournalFile {
     const growthBytes = estimateLogGrowth(
       batch ? [...forgottenRecords, { byteLength: estimateBatchBytes(batch) }] : forgottenRecords,
     )
-    return this.guard(() =>
+    const commit = () =>
       this.#fileQuota.runWithQuota(growthBytes, () =>
         this.#acls.clearCacheOnError(() => runTransaction(this.#database, operation)),
-      ),
-    )
+      )
+    // Records must be durable before the changes. What was settled or forgotten may be checked again.
+    return this.guard(() => (batch === undefined ? runUnsynced(this.#database, commit) : commit()))
   }
 
   /** Runs within the transaction, so that new ACLs are written with the records that refer to them. */
@@ -150,15 +153,6 @@ function estimateBatchBytes({ plain, records }: NonNullable<JournalTransaction['
 
 /** An entry of the unsettled batches that marks a restore. Batches are counted from 1. */
 export const RESTORE_BATCH_NUMBER = 0n
-
-const JOURNAL_SPARE_BYTES = 1 << 20
-/** More than a record with a path of usual length takes. */
-const JOURNAL_BYTES_PER_INODE = 256
-
-/** Returns whether a journal of this size has more than the records of so many inodes need. */
-export function isJournalLargerThanNeeded(bytes: number, inodes: number): boolean {
-  return bytes > JOURNAL_SPARE_BYTES + inodes * JOURNAL_BYTES_PER_INODE
-}
 
 /**
  * Rewrites a log that has grown far beyond its live records, deletes unused ACLs, and returns the freed space to the

@@ -1,14 +1,8 @@
 import type { Host } from '../../kernel/host.ts'
 import type { InodeRecord } from '../inode/record.ts'
 import type { EncodedRecord } from './codec.ts'
-import type { JournalOpenOptions, JournalQuota } from './database.ts'
-import {
-  BatchReleaseQueue,
-  isJournalLargerThanNeeded,
-  JournalFile,
-  type JournalTransaction,
-  RESTORE_BATCH_NUMBER,
-} from './journal-file.ts'
+import { isJournalLargerThanNeeded, type JournalOpenOptions, type JournalQuota } from './database.ts'
+import { BatchReleaseQueue, JournalFile, type JournalTransaction, RESTORE_BATCH_NUMBER } from './journal-file.ts'
 import { BatchesInProgress, type RecordedInodeStates } from './record-index.ts'
 import type { IndexedRecordLog } from './records.ts'
 import { freeBuffer, type RecordBatch } from './tables.ts'

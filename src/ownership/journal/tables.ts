@@ -20,12 +20,56 @@ const DATABASE_PAGE_BYTES = 16384
 // SQLite's maximum.
 const MAX_DATABASE_PAGES = 4294967294
 
-export const JOURNAL_PRAGMAS = `
+const LAYOUT_PRAGMAS = `
   PRAGMA page_size = ${DATABASE_PAGE_BYTES};
   PRAGMA auto_vacuum = INCREMENTAL;
+`
+
+export const LOG_PRAGMAS = `
   PRAGMA journal_mode = WAL;
   PRAGMA synchronous = FULL;
 `
+
+/** For a file without tables. */
+export const JOURNAL_PRAGMAS = `${LAYOUT_PRAGMAS}${LOG_PRAGMAS}`
+
+/**
+ * Begins the log of a new file with a commit that is not synced, as nothing depends on it. The first batch syncs the whole
+ * log. SQLite would else sync the log's header by itself.
+ */
+const BEGIN_LOG_PRAGMAS = `
+  PRAGMA synchronous = OFF;
+  PRAGMA user_version = 1;
+  PRAGMA synchronous = FULL;
+`
+
+/** Writes the content of a new journal. @param disk identity of the volume's disk */
+export function fillNewJournal(database: DatabaseSync, volume: string, disk: string | undefined): void {
+  database.exec(LAYOUT_PRAGMAS)
+  createJournalTables(database, volume, disk)
+}
+
+/** One transaction: a concurrent reader sees all of it or nothing. */
+export function createJournalTables(database: DatabaseSync, volume: string, disk: string | undefined): void {
+  runTransaction(database, () => {
+    database.exec(formatJournalSchema())
+    database.prepare('INSERT INTO journal VALUES (?, ?, ?)').run(JOURNAL_FORMAT, volume, disk ?? null)
+  })
+}
+
+export function beginLogUnsynced(database: DatabaseSync): void {
+  database.exec(BEGIN_LOG_PRAGMAS)
+}
+
+/** Runs an operation whose commits a power cut may undo, in their order, until the next commit is synced. */
+export function runUnsynced<T>(database: DatabaseSync, operation: () => T): T {
+  database.exec('PRAGMA synchronous = NORMAL')
+  try {
+    return operation()
+  } finally {
+    database.exec('PRAGMA synchronous = FULL')
+  }
+}
 
 /** A row as SQLite returns it, before its columns are verified. */
 export type SqlRow = Record<string, unknown>

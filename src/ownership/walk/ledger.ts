@@ -91,29 +91,28 @@ export class WalkLedger {
 }
 
 /** Inodes recorded by one commit. */
-const MAX_BATCH_INODES = 700
+const MAX_BATCH_INODES = 1200
 const MIN_BATCH_INODES = 8
 /** Handles not used by batches: the directories on the stack, and those of Node itself. */
 const RESERVED_HANDLES = 100
 
 /** One batch is collected and recorded while the changes of the previous one are made. */
 export const BATCHES_PER_PIPELINE = 2
-/** One for directories, one for all other inodes. */
-const PIPELINES_PER_WALK = 2
 /** Runs of entries, none larger than a batch. One is inspected while the other is dealt with. */
 const ENTRY_RUNS_PER_WALK = 2
 
 /**
  * Returns how many inodes may be recorded at once. Each is held open from its inspection to its change.
  * @param handleLimit the process's limit of open handles (RLIMIT_NOFILE)
+ * @param pipelines of the walk
  * @param maxSize the largest useful batch
  */
-export function computeBatchSize(handleLimit: number, maxSize = MAX_BATCH_INODES): number {
+export function computeBatchSize(handleLimit: number, pipelines: number, maxSize = MAX_BATCH_INODES): number {
   return Math.max(
     MIN_BATCH_INODES,
     Math.min(
       maxSize,
-      Math.floor((handleLimit - RESERVED_HANDLES) / (BATCHES_PER_PIPELINE * PIPELINES_PER_WALK + ENTRY_RUNS_PER_WALK)),
+      Math.floor((handleLimit - RESERVED_HANDLES) / (BATCHES_PER_PIPELINE * pipelines + ENTRY_RUNS_PER_WALK)),
     ),
   )
 }

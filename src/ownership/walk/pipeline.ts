@@ -10,7 +10,6 @@ import { PlainInodes } from './plain-inodes.ts'
 import { recordSkippedInode, type WalkReport } from './report.ts'
 import type { WalkStrategy } from './strategies.ts'
 
-// One ACL can have 64 KB.
 const MAX_BATCH_ACL_BYTES = 2_000_000
 
 /** An inode to decide on. */
@@ -79,8 +78,8 @@ export class InodeChangePipeline {
   }
 
   /**
-   * Takes over an open inode, which is decided on, recorded, changed and closed with its batch. @param name see
-   * HardLinkVisit
+   * Takes over an open inode, which is decided on, recorded, changed and closed with its batch, in order, after the
+   * plain ones. @param name see HardLinkVisit
    */
   take(inode: OpenInode, path: Uint8Array, name?: number): void {
     this.#open.add(inode)
@@ -91,24 +90,27 @@ export class InodeChangePipeline {
     this.#advanceIfFull()
   }
 
+  get hasStarted(): boolean {
+    return this.#started !== undefined
+  }
+
   get #filling(): PlainInodes {
     return this.#plain[0] as PlainInodes
   }
 
   #advanceIfFull(): void {
-    const count = this.#candidates.length + this.#filling.count
-    if (count >= this.#settings.batchSize || this.#aclBytes > MAX_BATCH_ACL_BYTES) this.#advance()
+    if (this.#collectedCount >= this.#settings.batchSize || this.#aclBytes > MAX_BATCH_ACL_BYTES) this.#advance()
   }
 
   /** Records and changes all collected inodes. @returns whether there were any */
   flush(): boolean {
     let any = false
-    for (; this.#isFilled() || this.#started; any = true) this.#advance()
+    for (; this.#collectedCount > 0 || this.#started; any = true) this.#advance()
     return any
   }
 
-  #isFilled(): boolean {
-    return this.#candidates.length + this.#filling.count > 0
+  get #collectedCount(): number {
+    return this.#candidates.length + this.#filling.count
   }
 
   /** Closes the inodes that were not changed, also after an error. */
@@ -127,7 +129,7 @@ export class InodeChangePipeline {
     const started = this.#started
     this.#started = undefined
     // Recorded while the changes of the previous batch are being made.
-    const next = this.#isFilled() ? this.#recordBatch() : undefined
+    const next = this.#collectedCount > 0 ? this.#recordBatch() : undefined
     if (started) this.#finishBatch(started)
     this.#started = next
     this.#settings.onStep?.()

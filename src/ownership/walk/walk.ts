@@ -39,17 +39,12 @@ export class TreeWalk implements TreeVisitor, Disposable {
   readonly #inodes: Inodes
   readonly #strategy: WalkStrategy
   readonly #pipeline: InodeChangePipeline
-  /**
-   * A restore needs few records other than those of directories. In a pipeline of their own, one commit serves many.
-   */
+  /** A restore needs few records but those of directories. In a pipeline of their own, one commit serves many. */
   readonly #directories: InodeChangePipeline
   readonly #settings: WalkSettings
   /** Used in turn: one is inspected while the other is dealt with. */
   readonly #runs: readonly [DirectoryEntryRun, DirectoryEntryRun]
-  /**
-   * If an inode needs inspection, the next ones mostly do, too. They are then opened at once instead of looked up
-   * twice.
-   */
+  /** If an inode needs inspection, the next ones mostly do, too. They are opened at once, not looked up twice. */
   #opensAhead = false
   #takenCount = 0
 
@@ -172,7 +167,9 @@ export class TreeWalk implements TreeVisitor, Disposable {
     name: Uint8Array,
   ): void {
     const pipeline = isDirectory(seen) ? this.#directories : this.#pipeline
-    if (!hasAclOrCapability(attributes) && pipeline.takePlain(handle, seen, inspectedAtMs, parentPath, name)) return
+    // The root is changed after the plain inodes of its batch.
+    const isPlain = parentPath.length + name.length > 0 && !hasAclOrCapability(attributes)
+    if (isPlain && pipeline.takePlain(handle, seen, inspectedAtMs, parentPath, name)) return
     pipeline.take(this.#inspect(handle, seen, inspectedAtMs, attributes), joinEntryPath(parentPath, name))
   }
 
@@ -235,14 +232,17 @@ export class TreeWalk implements TreeVisitor, Disposable {
     return false
   }
 
-  /** Records and makes all collected changes, and closes their inodes. */
-  releaseHandles(): boolean {
+  /**
+   * Records and makes all collected changes, and closes their inodes.
+   * @param isBeforeRoot the root's change may be the last of a batch that has all changes
+   */
+  releaseHandles(isBeforeRoot = false): boolean {
+    if (isBeforeRoot && this.#directories === this.#pipeline && !this.#pipeline.hasStarted) return false
     // The root is changed last.
     const any = this.#pipeline.flush()
     return this.#directories.flush() || any
   }
 
-  /** Closes inodes that were not changed, also after an error. */
   [Symbol.dispose](): void {
     this.#pipeline.close()
     this.#directories.close()

@@ -9,6 +9,7 @@ export function databaseHost(): Host {
   return {
     ...memoryHost(new MemoryWorld()),
     openDatabase: (path: string) => new DatabaseSync(path, { readBigInts: true }),
+    createDatabase: () => {},
   }
 }
 

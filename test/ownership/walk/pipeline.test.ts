@@ -232,12 +232,13 @@ describe('every inode is closed if a walk ends with an error', () => {
 })
 
 it.each([
-  [1_000_000, 700],
-  [1024, 154],
-  [256, 26],
-  [100, 8],
-])('a walk with %i handles records %i inodes at a time', (limit, size) => {
-  expect(computeBatchSize(limit)).toBe(size)
+  [1_000_000, 1, 1200],
+  [1024, 1, 231],
+  [1024, 2, 154],
+  [256, 2, 26],
+  [100, 2, 8],
+])('a walk with %i handles and %i pipelines records %i inodes at a time', (limit, pipelines, size) => {
+  expect(computeBatchSize(limit, pipelines)).toBe(size)
 })
 
 function refuse(name: string, code: string): void {

@@ -26,10 +26,21 @@ const SEPARATE_SCRIPTS: ReadonlyMap<string, string> = new Map([
   [fileURLToPath(import.meta.resolve('execa')), 'execa.cjs'],
 ])
 
-/** What each call of kubelet imports dynamically; what only some calls need comes by other such imports. */
-const USUAL_DYNAMIC_IMPORTS = ['src/config/read-config.ts', 'driver/volume-call.ts', 'src/config/config.ts']
+/** What calls of kubelet and workers import dynamically; what only some of them need comes by other such imports. */
+const USUAL_DYNAMIC_IMPORTS = [
+  'src/config/read-config.ts',
+  'driver/volume-call.ts',
+  'src/config/config.ts',
+  'src/mount/run.ts',
+  'src/mount/unmount.ts',
+  'src/mount/mount.ts',
+  'src/fsgroup/walk-volume.ts',
+]
+/** One works for a single call, a pod waits for the first call of the other. */
+const WORKERS_COMPILED_AHEAD: ReadonlySet<string> = new Set(['isolated-worker.cjs', 'csi-worker.cjs'])
+const USED_BY_A_FIRST_CALL = /^src\/(fsgroup|kernel|mount|ownership)\//
 /** What they evaluate too, of which they call little. */
-const RARELY_CALLED_FILES = /^src\/(ownership|fs-group|volume\/(disk|remote|fuse))\//
+const RARELY_CALLED_FILES = /^src\/volume\/(disk|nfs|cifs|fuse)/
 
 const separateScriptsPlugin: Plugin = {
   name: 'scripts of their own',
@@ -118,7 +129,7 @@ export async function prepareApplication(
     const isScript = name === BUNDLE_FILE || SEPARATE_SCRIPTS.has(source)
     const inputs = await bundleWithMetafile(source, file, isScript, plugins)
     if (!isScript) continue
-    const ahead = await wrapBundle(file, inputs, name === BUNDLE_FILE ? findUsualFiles(inputs, source) : new Set())
+    const ahead = await wrapBundle(file, inputs, findFilesToCompile(name, inputs, source))
     const cache = `${name}.cache`
     if (codeCache) {
       await execa(
@@ -182,6 +193,13 @@ function assertAsciiCode(file: string, code: string): void {
   throw new Error(
     `${file} has "${letter}" ${place}: write it as \\u{${letter.codePointAt(0)?.toString(16)}} or in a string`,
   )
+}
+
+/** The files of a script whose functions are compiled at build time. A worker's libraries would take more room than time. */
+function findFilesToCompile(name: string, inputs: Metafile['inputs'], entry: string): Set<string> {
+  if (name === BUNDLE_FILE) return findUsualFiles(inputs, entry)
+  if (!WORKERS_COMPILED_AHEAD.has(name)) return new Set()
+  return new Set([...findUsualFiles(inputs, entry)].filter((path) => USED_BY_A_FIRST_CALL.test(path)))
 }
 
 /** The files that each call of kubelet evaluates. */

@@ -1,4 +1,4 @@
-import { computeCrc32 } from '../../src/state/record.ts'
+import { computeCrc32 } from '../../src/kernel/crc32.ts'
 
 /** A record as it lies in its file, with a checksum that is right. */
 export function addChecksum(record: object): string {

@@ -1,4 +1,5 @@
 import type { DatabaseSync, SQLTagStore } from 'node:sqlite'
+import { computeCrc32 } from '../../kernel/crc32.ts'
 
 /** Format of the tables and of the records in them (codec.ts). */
 export const JOURNAL_FORMAT = 4
@@ -215,17 +216,18 @@ export function runTransaction<T>(database: DatabaseSync, operation: () => T): T
   }
 }
 
+/** To load node:zlib takes longer than a checksum of so many bytes. */
+const MAX_BYTES_WITHOUT_ZLIB = 1 << 18
+
 /**
  * Checksums of one volume's journal. They cover the volume and the row's number, so a row moved from elsewhere does not
  * match.
  */
 export class JournalChecksums {
   readonly #volume: number
-  // Loaded when a journal is opened: loading it takes longer than the rest of a call that finds its volume ready.
-  readonly #zlib = process.getBuiltinModule('node:zlib')
 
   constructor(volume: string) {
-    this.#volume = this.#zlib.crc32(volume)
+    this.#volume = computeCrc32([Buffer.from(volume)])
   }
 
   /** @param before the checksum of the previous batch, so that a missing batch is noticed */
@@ -239,7 +241,8 @@ export class JournalChecksums {
 
   /** @param place identifies the row */
   #compute(place: string, bytes: Uint8Array): bigint {
-    const { crc32 } = this.#zlib
-    return BigInt(crc32(bytes, crc32(place, this.#volume)))
+    const seed = computeCrc32([Buffer.from(place)], this.#volume)
+    if (bytes.length <= MAX_BYTES_WITHOUT_ZLIB) return BigInt(computeCrc32([bytes], seed))
+    return BigInt(process.getBuiltinModule('node:zlib').crc32(bytes, seed))
   }
 }

@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { computeCrc32 } from '../../src/state/record.ts'
+import { computeCrc32 } from '../../src/kernel/crc32.ts'
 import { holds } from '../property/holds.ts'
 
 describe('a checksum', () => {

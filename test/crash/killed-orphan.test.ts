@@ -25,11 +25,17 @@ describe.skipIf(cannotInject !== '')(title, () => {
         await on.mount(LEFT, podOptions(LEFT))
         await kubelet?.listen()
       }
-      const healAgain = async () => {
-        if (fs.existsSync(directory)) on.expectSound([LEFT])
+      const heal = async () => {
         const { text, code } = await on.node.start(['heal', '--json']).ended
         expect(code).toBe(0)
         const { mounts }: HealDocument = JSON.parse(text)
+        return mounts
+      }
+      const healAgain = async () => {
+        if (fs.existsSync(directory)) on.expectSound([LEFT])
+        // A heal that kubelet does not answer in time changes nothing, as on a node without CPU time.
+        let mounts = await heal()
+        for (let tries = 0; tries < 4 && mounts.some(({ action }) => action === 'none'); tries++) mounts = await heal()
         // Nothing is left to be found where the record had gone before.
         for (const { state, action } of mounts) expect([state, action]).toEqual(['orphaned', 'unmounted'])
         expect(on.node.layers(LEFT)).toEqual([])

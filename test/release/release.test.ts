@@ -46,7 +46,7 @@ beforeAll(() => {
   const name = `modekeep-${JSON.parse(String(read(ROOT, 'package.json'))).version}-linux-${DEBIAN_ARCHITECTURES[own]}`
   unpack(join(first.output, `${name}.tar.gz`), dirname(first.output))
   unpacked = join(dirname(first.output), name)
-}, 600_000)
+}, 1_500_000)
 afterAll(() => {
   first?.remove()
   second?.remove()

@@ -69,10 +69,9 @@ export async function applyGroupToVolume(
   const { volume, source, requestedPath: asked, location, pod, directory, setsBaseline } = target
   const { groupId: group, access } = fsGroup
   const { inodes } = session.host
-  const { device } = inodes.statMountPoint(tree)
   const reservation = { volume, source, location, group, pod, directory }
   using held = await reserveVolume(session, reservation, directory, (others) =>
-    refuseGroupConflict(session, others, group, target, device),
+    refuseGroupConflict(session, others, group, target, inodes.statMountPoint(tree).device),
   )
   refuseRenamedVolume(session, volume, tree, source)
   const disk = resolveDiskToRecord(session, volume, tree)
@@ -106,20 +105,25 @@ export async function applyGroupToVolume(
     refuseUnusableRoot(session, tree, fsGroup, target, record.skipped)
   // The walk would change all other inodes first.
   if (isNewMount) refuseImmutableRoot(source, inodes.stat(tree), fsGroup)
-  const isRecorded = volumeRecords.has(session, volume)
-  if (isRecorded && record === undefined) {
+  const isDamaged = volumeRecords.find(session, volume).problem !== undefined
+  if (isDamaged) {
     const loss = 'the volume is walked again, and a pending restore is lost'
     session.warn(`the record of volume ${volume} is damaged: ${loss}`, 'record-damaged')
   }
-  // Without a record, the journal shows a first walk, and its first batch syncs the directory. A restore needs the record.
-  const durability = isRecorded ? 'full' : restorePending ? 'content' : 'none'
+  const isRecorded = isDamaged || record !== undefined
   const base = { volume, source, disk, asked, group, groupAccess: access, restorePending, baseline: record?.baseline }
-  const { report } = await walkVolume(
-    session,
-    tree,
-    { volume, source, known: isRecorded, isDisk: location !== undefined, disk: disk && formatJournalDisk(disk) },
-    { do: 'apply', fsGroup },
-    () => volumeRecords.write(session, { ...base, complete: false }, { durability }),
+  const begun = { ...base, complete: false }
+  // A new journal keeps the record, so the record's own file needs no sync.
+  const isFirst = !isRecorded && !hasVolumeJournal(session, volume)
+  const firstRecord = isFirst ? volumeRecords.serialize(begun) : undefined
+  const facts = {
+    known: isRecorded,
+    isDisk: location !== undefined,
+    disk: disk && formatJournalDisk(disk),
+    firstRecord,
+  }
+  const { report } = await walkVolume(session, tree, { volume, source, ...facts }, { do: 'apply', fsGroup }, () =>
+    volumeRecords.write(session, begun, { durability: isFirst ? 'none' : 'full' }),
   )
   const baseline = setsBaseline ? setRestoreBaseline(session, base) : base.baseline
   // A directory that was moved meanwhile may have escaped the walk, so the next mount walks again.
@@ -219,8 +223,6 @@ const createRootGroupRefusal = (source: string, { gid }: Stat, group: number, re
     'remove the cause ("chattr -i -a" where lsattr -d shows one of these attributes, room in the quota, "no_root_squash" of an NFS export), or use ownership "idmap" or "none"',
   )
 
-const READ_WRITE_SEARCH_MODE = 0o7
-
 /**
  * Checks a root that was changed since modekeep applied the group to it. The walk skips it, and its owner's decision is
  * accepted where the pod's group can still use the volume.
@@ -236,7 +238,7 @@ function refuseUnusableRoot(
   const root = inodes.stat(tree)
   if (isRootPrivateToOwner(root, group)) return
   const bits = computeGroupBits(root, readAcl(inodes, tree), group)
-  if ((bits & READ_WRITE_SEARCH_MODE) === READ_WRITE_SEARCH_MODE) return
+  if ((bits & 0o7) === 0o7) return
   const counts = skipped === undefined ? '' : ` (${formatSkippedByReason(group, skipped)})`
   const mode = (root.mode & 0o7777).toString(8).padStart(4, '0')
   throw Refusal.of(

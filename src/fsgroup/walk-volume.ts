@@ -2,7 +2,7 @@ import { createFault } from '../errors/fault.ts'
 import { quoteValue } from '../errors/refusal.ts'
 import type { Handle } from '../kernel/host.ts'
 import { isLocalMountTree } from '../kernel/mount-table/responsiveness.ts'
-import type { JournalQuota } from '../ownership/journal/database.ts'
+import type { JournalQuota } from '../ownership/journal/quota.ts'
 import type { WalkCounts } from '../ownership/walk/report.ts'
 import { runWalkTask, type WalkResult, type WalkTask } from '../ownership/walks.ts'
 import { locateWalkerLock } from '../state/lock-holders.ts'
@@ -22,6 +22,8 @@ export interface WalkTargetVolume {
   isDisk: boolean
   /** The volume's disk, as the journal records it. */
   disk?: string | undefined
+  /** Text of the volume's record, if this is its first walk. */
+  firstRecord?: string | undefined
 }
 
 /**
@@ -37,7 +39,7 @@ export async function walkVolume(
   task: WalkTask,
   begin: () => void,
 ): Promise<WalkResult> {
-  const { volume, source, known, isDisk, disk } = about
+  const { volume, source, known, isDisk, disk, firstRecord } = about
   const { host } = session
   const quota = createWalkJournalQuota(task, session, volume)
   const isLocal = isDisk || isLocalMountTree(host, tree, source)
@@ -45,7 +47,7 @@ export async function walkVolume(
   if (isLocal && !session.isolatesWalks) {
     // The kernel may make the last change of a killed process later, so the next walk waits for the lock of this one.
     using _ = session.isAlive && (await acquireWalkerLock(session, volume))
-    using journal = openJournal(session, volume, known, disk)
+    using journal = openJournal(session, volume, known, { disk, firstRecord })
     begin()
     session.limitSilence?.(patienceMs)
     const options = { quota, pulse: session.isAlive, largestBatch: session.largestBatch }
@@ -56,7 +58,7 @@ export async function walkVolume(
     if (patienceMs !== undefined) givenUpWalkRecords.remove(session, volume)
     return walked
   }
-  openJournal(session, volume, known, disk).close()
+  openJournal(session, volume, known, { disk, firstRecord }).close()
   begin()
   return runReportedWalk(session, volume, (progress) =>
     walkVolumeIsolated(session, tree, about, { volume, task, isLocal }, patienceMs, progress),

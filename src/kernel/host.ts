@@ -229,8 +229,8 @@ export interface Host {
    * Returns its pid. Only a child of the process that starts such workers may call it.
    */
   endAbandoned(lock: string, word: string): number | undefined
-  /** Its integers are bigint. */
-  openDatabase(path: string): DatabaseSync
+  /** Its integers are bigint. @param which `existing`: a missing file is not created */
+  openDatabase(path: string, which?: 'existing'): DatabaseSync
   /** Creates the file of a database in WAL mode with this content. Its name is durable once its directory is synced. */
   createDatabase(path: string, fill: (database: DatabaseSync) => void): void
   /** Differs on every boot. Mount records of an earlier boot are void. */

@@ -15,7 +15,8 @@ import {
   locateSweptBootFile,
   locateVolumeRecords,
 } from './record-directories.ts'
-import type { Session } from './session.ts'
+import { type Session, warnOnFailure } from './session.ts'
+import { hasVolumeJournal, isJournalEmpty, readFirstVolumeRecord } from './volume-journal.ts'
 import { isVolumeAwaitingRestore, volumeRecords } from './volume-record.ts'
 
 /**
@@ -51,17 +52,20 @@ export function forgetAfterReboot(session: Session): void {
   // Another call removes the records now, or has removed them.
   if (lock === undefined || isSweptSinceBoot(session)) return
   let sweptRecords = 0
+  let isSkipped = false
+  for (const volume of listVolumesWithRecords(session)) if (!recoverVolumeRecord(session, volume)) isSkipped = true
   for (const { directory, hasRecord } of listMountRecordDirectories(session)) {
     if (!hasRecord || directory === '') continue
     const { record, problem } = mountRecords.find(session, directory)
     const isKept = problem ?? (record?.boot === boot || isVolumeAwaitingRestore(session, record?.volume))
-    if (!isKept && forgetMountUnlessBusy(session, directory, record?.boot)) sweptRecords++
+    if (isKept) continue
+    if (forgetMountUnlessBusy(session, directory, record?.boot)) sweptRecords++
+    // A call that works on a record updates it, unless the record was never written.
+    else if (record === undefined) isSkipped = true
   }
-  for (const volume of listVolumesWithRecords(session)) forgetUnwrittenVolumeRecord(session, volume)
   removeLeftoverRecordDirectories(session)
   removeInterruptedImports(session)
-  // A lost file is that of another boot, and so is an empty one.
-  host.files.replaceUntilBoot(locateSweptBootFile(session), `${boot}\n`)
+  if (!isSkipped) host.files.replaceUntilBoot(locateSweptBootFile(session), `${boot}\n`)
   if (sweptRecords > 0) session.note({ sweptRecords })
 }
 
@@ -79,13 +83,20 @@ function forgetMountUnlessBusy(session: Session, directory: string, boot: string
   return true
 }
 
-/** A first walk was interrupted before its record reached the disk. The journal shows what it changed. */
-function forgetUnwrittenVolumeRecord(session: Session, volume: string): void {
-  const isUnwritten = () => {
-    const { record, problem } = volumeRecords.find(session, volume)
-    return (record ?? problem) === undefined && volumeRecords.has(session, volume)
-  }
-  if (!isUnwritten()) return
+/**
+ * Recovers the record of a volume whose first walk a power cut interrupted, from its journal.
+ * @returns false if a call works on the volume
+ */
+function recoverVolumeRecord(session: Session, volume: string): boolean {
+  const { record, problem } = volumeRecords.find(session, volume)
+  const hasJournal = hasVolumeJournal(session, volume)
+  if (record !== undefined || problem !== undefined || !(hasJournal || volumeRecords.has(session, volume))) return true
   using place = tryAcquireRecordLock(session, locateVolumeRecords(session, volume))
-  if (place !== undefined && isUnwritten()) volumeRecords.remove(session, volume)
+  if (place === undefined) return false
+  warnOnFailure(session, `could not recover the record of volume ${volume}`, () => {
+    const text = hasJournal && !isJournalEmpty(session, volume) && readFirstVolumeRecord(session, volume)
+    if (text) volumeRecords.recover(session, volume, text)
+    else volumeRecords.remove(session, volume)
+  })
+  return true
 }

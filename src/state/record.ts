@@ -119,14 +119,24 @@ export class RecordKind<T extends object, Owner = string> {
     { path = this.#form.locate(store, this.#form.ownerOf(record)), durability = 'full' }: RecordWriteOptions = {},
   ): void {
     const { files } = store.host
-    const formatted = { format: this.#form.format, ...record }
-    const text = `${JSON.stringify({ ...formatted, sum: computeRecordChecksum(formatted) })}\n`
+    const text = this.serialize(record)
     retryWhileRemoved(() => {
       files.makeDirectory(splitFilePath(path)[0])
       if (durability === 'none' || this.#form.isOfThisBoot?.(record, store)) files.replaceUntilBoot(path, text)
       else if (durability === 'content') files.replaceUntilDirectorySync(path, text)
       else files.replace(path, text)
     })
+  }
+
+  /** Returns the text of the record's file. */
+  serialize(record: T): string {
+    const formatted = { format: this.#form.format, ...record }
+    return `${JSON.stringify({ ...formatted, sum: computeRecordChecksum(formatted) })}\n`
+  }
+
+  /** Writes a text from `serialize`, durably. */
+  recover(store: Store, owner: Owner, text: string): void {
+    store.host.files.replace(this.#form.locate(store, owner), text)
   }
 
   remove(store: Store, owner: Owner): void {

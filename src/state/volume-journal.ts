@@ -1,8 +1,9 @@
 import type { NodeConfig } from '../config/defaults.ts'
 import { quoteValue, Refusal } from '../errors/refusal.ts'
 import { JournalSnapshot } from '../ownership/journal/copy.ts'
-import type { JournalQuota } from '../ownership/journal/database.ts'
-import { Journal } from '../ownership/journal/journal.ts'
+import { readFirstRecord } from '../ownership/journal/database.ts'
+import { Journal, type NewJournalFacts } from '../ownership/journal/journal.ts'
+import type { JournalQuota } from '../ownership/journal/quota.ts'
 import {
   JOURNAL_FILE,
   listVolumesInImport,
@@ -17,10 +18,15 @@ import { volumeRecords } from './volume-record.ts'
 /**
  * Opens the journal of a volume. Call it under the volume's lock.
  * @param known a walk is recorded, so the journal must exist; otherwise a missing one is created
- * @param disk the volume's disk, to be recorded in the journal
+ * @param facts of the volume, to be recorded in the journal
  */
-export function openJournal(store: Store, volume: string, known: boolean, disk?: string): Journal {
-  return Journal.open(store.host, locateJournal(store, volume), volume, known, disk)
+export function openJournal(store: Store, volume: string, known: boolean, facts?: NewJournalFacts): Journal {
+  return Journal.open(store.host, locateJournal(store, volume), volume, known, facts)
+}
+
+/** Returns the text of the volume's record during its first walk. Undefined: its journal keeps none. @throws {Refusal} */
+export function readFirstVolumeRecord(store: Store, volume: string): string | undefined {
+  return readFirstRecord(store.host, locateJournal(store, volume))
 }
 
 /**
@@ -66,8 +72,13 @@ export function hasVolumeUniformGroup(store: Store, volume: string): boolean {
     return record !== undefined && (record.complete || record.left !== undefined)
   }
   // A power cut during a first walk may leave only the journal.
-  using journal = openJournalForReading(store, volume, false)
-  return journal?.isNew() ?? true
+  try {
+    using journal = openJournalForReading(store, volume, false)
+    return journal?.isEmpty() ?? true
+  } catch (error) {
+    if (error instanceof Refusal) return false
+    throw error
+  }
 }
 
 function locateJournal(store: Store, volume: string): string {

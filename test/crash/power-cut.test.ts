@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { restoreNodeDirectory } from '../../src/fsgroup/volume-by-hand.ts'
 import type { Handle, Inodes } from '../../src/kernel/host.ts'
+import { listVolumesWithRecords } from '../../src/state/record-directories.ts'
+import { volumeRecords } from '../../src/state/volume-record.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree, modes, SIX_FILES } from '../helpers/tree.ts'
 import { Killed, type MemoryWorld } from '../memory-host/world.ts'
@@ -187,6 +189,22 @@ describe.each(LOSSES)('after a power cut that loses %s of the volume since its l
       },
     )
     expect(points).toBeGreaterThan(20)
+  })
+
+  it('that emptied the record of a first walk, the next mount of any volume recovers it from the journal', async () => {
+    const node = arrange()
+    const { stage, source, asked } = node
+    await stage.mount('a', { ...asked, restoreOnUnmount: 'false' })
+    const [volume = ''] = listVolumesWithRecords(stage)
+    const before = volumeRecords.read(stage, volume)
+    node.disk.cut(stage, loss)
+    for (const kept of ['boot', `ownership/${volume}/record.json`])
+      stage.fs.writeFileSync(`${stage.config.stateDir}/${kept}`, '')
+    expect(volumeRecords.find(stage, volume)).toEqual({})
+    makeTree(stage.fs, `${stage.top}/volumes/other`, SIX_FILES)
+    await stage.mount('b', { ...asked, source: `${stage.top}/volumes/other` })
+    expect(volumeRecords.read(stage, volume)).toEqual({ ...before, source, complete: false })
+    expect(stage.warnings).toEqual([])
   })
 
   it('during a second restore, which follows a killed one, the next restore returns the first state', async () => {

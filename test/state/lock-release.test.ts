@@ -222,6 +222,18 @@ describe('a record', () => {
     forgetAfterReboot(stage.session())
     expect(listReadableMountRecords(stage)).toHaveLength(2)
   })
+
+  it('of a mount that a power cut left empty is removed, by a later call if a call has its lock', () => {
+    const place = locateMountRecords(stage, DIRECTORY)
+    put(place, 'record.json')
+    stage.fs.writeFileSync(`${place.path}/record.json`, '')
+    const lock = tryLockRecordDirectory(stage, place)
+    forgetAfterReboot(stage.session())
+    expect(names(place)).toContain('record.json')
+    lock?.release()
+    forgetAfterReboot(stage.session())
+    expect(isThere(place)).toBe(false)
+  })
 })
 
 it('the next call removes leftover files of every kind, and no other file', async () => {

@@ -1,4 +1,5 @@
 import { basename, dirname } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import type { Host } from '../host.ts'
 import { nodeFs, readTextFile } from '../read-file.ts'
 import { createTrustedFiles } from '../trusted-files.ts'
@@ -24,12 +25,13 @@ import { listRunningPodUids, snapshotContainerProcesses } from './processes.ts'
 /** The header of a database names the versions that write and read it: https://www.sqlite.org/fileformat2.html */
 const DATABASE_VERSIONS_OFFSET = 18
 const WAL_FORMAT_VERSION = 2
+const DATABASE_FILE_ENDS = ['-journal', '-wal', '-shm']
 
 function assertOwnDatabaseFiles(path: string): void {
   assertOwnFiles(
     nodeFs,
     dirname(path),
-    ['', '-journal', '-wal', '-shm'].map((end) => basename(path) + end),
+    ['', ...DATABASE_FILE_ENDS].map((end) => basename(path) + end),
   )
 }
 
@@ -64,11 +66,12 @@ export const linuxHost: Host = {
   readBlockedActivity: readBlockedThreadCounters,
   whileUnlocked: callWhileUnlocked,
   endAbandoned: killAbandonedLockHolder,
-  openDatabase(path) {
+  openDatabase(path, which) {
     assertOwnDatabaseFiles(path)
     // SQLite opens these paths itself and follows links. Only calls that walk load it.
     const { DatabaseSync } = process.getBuiltinModule('node:sqlite')
-    return new DatabaseSync(path, { timeout: 5000, readBigInts: true })
+    const file = which === 'existing' ? `${pathToFileURL(path).href}?mode=rw` : path
+    return new DatabaseSync(file, { timeout: 5000, readBigInts: true })
   },
   createDatabase(path, fill) {
     assertOwnDatabaseFiles(path)
@@ -78,6 +81,8 @@ export const linuxHost: Host = {
       fill(database)
       const image = database.serialize()
       image.fill(WAL_FORMAT_VERSION, DATABASE_VERSIONS_OFFSET, DATABASE_VERSIONS_OFFSET + 2)
+      // SQLite would take the log of a former file for this one's.
+      for (const end of DATABASE_FILE_ENDS) linuxHost.files.remove(path + end)
       linuxHost.files.replaceUntilDirectorySync(path, image)
     } finally {
       database.close()

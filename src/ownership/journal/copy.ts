@@ -2,16 +2,10 @@ import type { DatabaseSync } from 'node:sqlite'
 import type { Host } from '../../kernel/host.ts'
 import { AclTable, hashAcl, isAclNumber } from './acl-table.ts'
 import { createDataView, decodeRecord } from './codec.ts'
-import { explainJournalErrors, type JournalQuota, JournalSizeLimiter, prepareJournalTables } from './database.ts'
+import { explainJournalErrors, prepareJournalTables } from './database.ts'
 import { findRecordStarts, isForgottenInodeRecord } from './layout.ts'
-import {
-  estimateAclGrowth,
-  estimateLogGrowth,
-  freeBuffer,
-  JournalChecksums,
-  RecordLog,
-  runTransaction,
-} from './tables.ts'
+import { estimateAclGrowth, estimateLogGrowth, type JournalQuota, JournalSizeLimiter } from './quota.ts'
+import { freeBuffer, JournalChecksums, RecordLog, runTransaction } from './tables.ts'
 
 /**
  * Bytes of one transaction. A disk sync for each row takes long, and one transaction for all rows needs twice the
@@ -45,7 +39,7 @@ export class JournalSnapshot {
   /** @throws {Refusal} as `Journal.openForReading`, which has the same parameters */
   constructor(host: Host, path: string, volume: string, wasWalked: boolean) {
     this.#path = path
-    this.#database = this.#guard(() => host.openDatabase(path))
+    this.#database = this.#guard(() => host.openDatabase(path, 'existing'))
     const sql = this.#database.createTagStore()
     this.#log = new RecordLog(sql, volume)
     this.#acls = new AclTable(sql, volume)

@@ -10,8 +10,6 @@ import {
   JOURNAL_FORMAT,
   JOURNAL_PRAGMAS,
   LOG_PRAGMAS,
-  limitDatabaseSize,
-  readDatabaseSize,
 } from './tables.ts'
 
 /** Parameters of opening a journal. */
@@ -25,6 +23,8 @@ export interface JournalOpenOptions {
   isReadOnly: boolean
   /** Identity of the disk that the volume is on, to be recorded; undefined: the recorded one stays. */
   disk?: string | undefined
+  /** Text of the volume's record, which a new file keeps: see readFirstRecord. */
+  firstRecord?: string | undefined
 }
 
 /**
@@ -48,10 +48,33 @@ function verifyJournalFile(
 
 /** Creates the journal's file if it may be missing and is. @returns whether it was created */
 export function createMissingJournal(host: Host, options: JournalOpenOptions): boolean {
-  const { path, volume, disk, isReadOnly, wasWalked } = options
+  const { path, volume, disk, firstRecord, isReadOnly, wasWalked } = options
   if (isReadOnly || wasWalked || host.files.has(path)) return false
-  host.createDatabase(path, (database) => fillNewJournal(database, volume, disk))
+  try {
+    host.createDatabase(path, (database) => fillNewJournal(database, volume, disk, firstRecord))
+  } catch (error) {
+    if (!['ENOSPC', 'EDQUOT'].includes(getErrno(error) ?? '')) throw error
+    const message = formatUnusableJournal(path, 'there is no space for it')
+    throw new Refusal(createFault('journal-full', message, JOURNAL_FULL_REMEDY), { cause: error })
+  }
   return true
+}
+
+/**
+ * Returns the record of the volume's first walk, whose own file a power cut may have lost. Undefined: the journal has none.
+ * @throws {Refusal} if the file cannot be read
+ */
+export function readFirstRecord(host: Host, path: string): string | undefined {
+  return explainJournalErrors(path, () => {
+    const database = host.openDatabase(path, 'existing')
+    try {
+      const isKept = database.prepare("SELECT 1 FROM sqlite_master WHERE name = 'first'").get() !== undefined
+      const text = isKept && database.prepare('SELECT record FROM first').get()?.record
+      return typeof text === 'string' ? text : undefined
+    } finally {
+      database.close()
+    }
+  })
 }
 
 /**
@@ -163,68 +186,4 @@ export function isDatabaseCorruptError(cause: unknown): boolean {
 /** The low byte is SQLite's error, the others are its variant. */
 function getPrimarySqliteCode(cause: unknown): number {
   return ((cause as { errcode?: number } | undefined)?.errcode ?? SQLITE_CORRUPT) & 0xff
-}
-
-const JOURNAL_SPARE_BYTES = 1 << 20
-/** More than a record with a path of usual length takes. */
-const JOURNAL_BYTES_PER_INODE = 256
-
-/** Returns whether a journal of this size has more than the records of so many inodes need. */
-export function isJournalLargerThanNeeded(bytes: number, inodes: number): boolean {
-  return bytes > JOURNAL_SPARE_BYTES + inodes * JOURNAL_BYTES_PER_INODE
-}
-
-/** Limits of a journal's file. */
-export interface JournalQuota {
-  /** Maximum size of the file. */
-  maxBytes: number
-  /** Growth that needs no reservation. */
-  reservedBytes: number
-  /**
-   * Reserves more space.
-   * @param size current bytes of the file
-   * @param wanted the smallest useful growth
-   * @returns the reserved bytes, at least `wanted`
-   * @throws {Refusal} if the space is not available
-   */
-  reserve(size: number, wanted: number): number
-}
-
-/** Keeps a database's file within the reserved size. */
-export class JournalSizeLimiter {
-  readonly #database: DatabaseSync
-  #quota: JournalQuota | undefined
-  #limit = 0
-
-  constructor(database: DatabaseSync) {
-    this.#database = database
-  }
-
-  /** @param quota undefined: no limit */
-  setQuota(quota: JournalQuota | undefined): void {
-    this.#quota = quota
-    if (quota) this.#raiseLimit(quota, quota.reservedBytes)
-    else limitDatabaseSize(this.#database, undefined)
-  }
-
-  /**
-   * Runs an operation that adds up to `bytes` to the file. If the limit is reached, reserves more space and runs it
-   * once more.
-   * @throws SQLite's error if `maxBytes` is reached or the disk is full; errors of `reserve`
-   */
-  runWithQuota<T>(bytes: number, operation: () => T): T {
-    try {
-      return operation()
-    } catch (error) {
-      const quota = this.#quota
-      if (quota === undefined || !isDatabaseFullError(error) || this.#limit >= quota.maxBytes) throw error
-      this.#raiseLimit(quota, quota.reserve(readDatabaseSize(this.#database), bytes))
-      return operation()
-    }
-  }
-
-  #raiseLimit({ maxBytes }: JournalQuota, bytes: number): void {
-    this.#limit = Math.min(maxBytes, readDatabaseSize(this.#database) + bytes)
-    limitDatabaseSize(this.#database, this.#limit)
-  }
 }

@@ -15,13 +15,12 @@ import {
   createMissingJournal,
   explainJournalErrors,
   type JournalOpenOptions,
-  type JournalQuota,
-  JournalSizeLimiter,
   prepareJournalTables,
 } from './database.ts'
 import { encodeForgottenInodes, findRecordStarts, RECORD_KEY_OFFSET } from './layout.ts'
+import { estimateLogGrowth, type JournalQuota, JournalSizeLimiter } from './quota.ts'
 import { IndexedRecordLog } from './records.ts'
-import { estimateLogGrowth, type RecordBatch, RecordLog, runTransaction, runUnsynced } from './tables.ts'
+import { type RecordBatch, RecordLog, runTransaction, runUnsynced } from './tables.ts'
 
 /** Content of one transaction. */
 export interface JournalTransaction {
@@ -50,7 +49,7 @@ export class JournalFile {
     const { path, volume } = options
     this.#path = path
     const isCreated = this.guard(() => createMissingJournal(host, options))
-    this.#database = this.guard(() => host.openDatabase(path))
+    this.#database = this.guard(() => host.openDatabase(path, options.isReadOnly ? 'existing' : undefined))
     this.#sql = this.#database.createTagStore()
     this.#log = new RecordLog(this.#sql, volume)
     this.#acls = new AclTable(this.#sql, volume)

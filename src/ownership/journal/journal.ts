@@ -1,11 +1,14 @@
 import type { Host } from '../../kernel/host.ts'
 import type { InodeRecord } from '../inode/record.ts'
 import type { EncodedRecord } from './codec.ts'
-import { isJournalLargerThanNeeded, type JournalOpenOptions, type JournalQuota } from './database.ts'
+import type { JournalOpenOptions } from './database.ts'
 import { BatchReleaseQueue, JournalFile, type JournalTransaction, RESTORE_BATCH_NUMBER } from './journal-file.ts'
+import { isJournalLargerThanNeeded, type JournalQuota } from './quota.ts'
 import { BatchesInProgress, type RecordedInodeStates } from './record-index.ts'
 import type { IndexedRecordLog } from './records.ts'
 import { freeBuffer, type RecordBatch } from './tables.ts'
+
+export type NewJournalFacts = Pick<JournalOpenOptions, 'disk' | 'firstRecord'>
 
 export type JournalRecord = EncodedRecord & { settled: boolean; isInProgress?: boolean }
 
@@ -24,11 +27,11 @@ export class Journal {
 
   /**
    * Opens a journal, and creates it if it does not exist.
-   * @param wasWalked and `disk`: see JournalOpenOptions
+   * @param wasWalked, `disk` and `firstRecord`: see JournalOpenOptions
    * @throws {Refusal} if the file is damaged, foreign, another volume's or of another format; ownership must stop
    */
-  static open(host: Host, path: string, volume: string, wasWalked = false, disk?: string): Journal {
-    return new Journal(host, { path, volume, wasWalked, isReadOnly: false, disk })
+  static open(host: Host, path: string, volume: string, wasWalked = false, more: NewJournalFacts = {}): Journal {
+    return new Journal(host, { path, volume, wasWalked, isReadOnly: false, ...more })
   }
 
   /** Opens a journal that a walk may write to concurrently. Nothing is written to the file. @throws as `open` */

@@ -17,9 +17,7 @@ export function formatJournalSchema(kind: 'TEMP' | '' = ''): string {
   `
 }
 
-const DATABASE_PAGE_BYTES = 16384
-// SQLite's maximum.
-const MAX_DATABASE_PAGES = 4294967294
+export const DATABASE_PAGE_BYTES = 16384
 
 const LAYOUT_PRAGMAS = `
   PRAGMA page_size = ${DATABASE_PAGE_BYTES};
@@ -44,10 +42,22 @@ const BEGIN_LOG_PRAGMAS = `
   PRAGMA synchronous = FULL;
 `
 
-/** Writes the content of a new journal. @param disk identity of the volume's disk */
-export function fillNewJournal(database: DatabaseSync, volume: string, disk: string | undefined): void {
+/**
+ * Writes the content of a new journal.
+ * @param disk identity of the volume's disk
+ * @param firstRecord text of the volume's record during its first walk, which is not synced by itself
+ */
+export function fillNewJournal(
+  database: DatabaseSync,
+  volume: string,
+  disk: string | undefined,
+  firstRecord: string | undefined,
+): void {
   database.exec(LAYOUT_PRAGMAS)
   createJournalTables(database, volume, disk)
+  if (firstRecord === undefined) return
+  database.exec('CREATE TABLE first (record TEXT NOT NULL)')
+  database.prepare('INSERT INTO first VALUES (?)').run(firstRecord)
 }
 
 /** One transaction: a concurrent reader sees all of it or nothing. */
@@ -179,29 +189,6 @@ export class RecordLog {
  */
 export function freeBuffer({ buffer }: ArrayBufferView): void {
   if (buffer instanceof ArrayBuffer) buffer.transfer(0)
-}
-
-/**
- * Limits the growth of the database's file.
- * @param bytes undefined: no limit
- */
-export function limitDatabaseSize(database: DatabaseSync, bytes: number | undefined): void {
-  const pages = bytes === undefined ? MAX_DATABASE_PAGES : Math.max(1, Math.floor(bytes / DATABASE_PAGE_BYTES))
-  database.exec(`PRAGMA max_page_count = ${pages}`)
-}
-
-export function readDatabaseSize(database: DatabaseSync): number {
-  return Number(database.prepare('PRAGMA page_count').get()?.page_count) * DATABASE_PAGE_BYTES
-}
-
-/** Returns an upper bound of what batches add to the file. Each batch begins on pages of its own. */
-export function estimateLogGrowth(chunks: readonly Pick<Uint8Array, 'byteLength'>[]): number {
-  return chunks.reduce((sum, { byteLength }) => sum + byteLength + 2 * DATABASE_PAGE_BYTES, 8 * DATABASE_PAGE_BYTES)
-}
-
-/** Like `estimateLogGrowth`, for one ACL. Small ACLs share pages, which may be half empty, with the index of hashes. */
-export function estimateAclGrowth({ byteLength }: Pick<Uint8Array, 'byteLength'>): number {
-  return Math.min(4 * (byteLength + 256), byteLength + 2 * DATABASE_PAGE_BYTES)
 }
 
 export function runTransaction<T>(database: DatabaseSync, operation: () => T): T {

@@ -503,7 +503,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
   it('the journal records the disk of its volume', () => {
     const disk = 'image 1\nimage 1-2'
     const noted = (told?: string) => {
-      using journal = Journal.open(place.host, place.path, 'fs-2-3', false, told)
+      using journal = Journal.open(place.host, place.path, 'fs-2-3', false, { disk: told })
       return journal.disk
     }
     const read = () => {

@@ -1,7 +1,7 @@
 import { DatabaseSync } from 'node:sqlite'
 import { expect, it } from 'vitest'
-import { JournalSizeLimiter } from '../../../src/ownership/journal/database.ts'
-import { estimateLogGrowth, readDatabaseSize, runTransaction } from '../../../src/ownership/journal/tables.ts'
+import { estimateLogGrowth, JournalSizeLimiter, readDatabaseSize } from '../../../src/ownership/journal/quota.ts'
+import { runTransaction } from '../../../src/ownership/journal/tables.ts'
 
 const MIB = 2 ** 20
 

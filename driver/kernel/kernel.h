@@ -4,7 +4,7 @@
 enum { ROWS = 64, ARENA = 2 << 16, GUARD = 1 << 16 };
 
 /* Jobs of changes, for several walks at once, of sights after them, and how many of them can be with other threads. */
-enum { JOBS = 48, CHANGES = 720, LOOKERS = 2, SIGHTS = 256, MOST_OTHERS = 3, TASKS = 64 };
+enum { JOBS = 48, CHANGES = 1200, LOOKERS = 2, SIGHTS = 256, MOST_OTHERS = 3, TASKS = 64 };
 
 /* A call to make: its index in the table, six arguments, and the place of its result. */
 struct row {

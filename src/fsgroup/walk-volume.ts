@@ -2,6 +2,7 @@ import { createFault } from '../errors/fault.ts'
 import { quoteValue } from '../errors/refusal.ts'
 import type { Handle } from '../kernel/host.ts'
 import { isLocalMountTree } from '../kernel/mount-table/responsiveness.ts'
+import { postponeOptimization } from '../kernel/waiting.ts'
 import type { JournalQuota } from '../ownership/journal/quota.ts'
 import type { WalkCounts } from '../ownership/walk/report.ts'
 import { runWalkTask, type WalkResult, type WalkTask } from '../ownership/walks.ts'
@@ -50,7 +51,7 @@ export async function walkVolume(
     using journal = openJournal(session, volume, known, { disk, firstRecord })
     begin()
     session.limitSilence?.(patienceMs)
-    const options = { quota, pulse: session.isAlive, largestBatch: session.largestBatch }
+    const options = { quota, pulse: createWalkPulse(session), largestBatch: session.largestBatch }
     const walked = await runReportedWalk(session, volume, (progress) =>
       runWalkTask(task, host.inodes, tree, journal, { progress, ...options }),
     )
@@ -63,6 +64,11 @@ export async function walkVolume(
   return runReportedWalk(session, volume, (progress) =>
     walkVolumeIsolated(session, tree, about, { volume, task, isLocal }, patienceMs, progress),
   )
+}
+
+/** Returns the function that a walk calls regularly. */
+function createWalkPulse({ isAlive, endsWithCall }: Session): (() => void) | undefined {
+  return endsWithCall ? postponeOptimization(isAlive) : isAlive
 }
 
 /** A restore has no quota. @throws {Refusal} if there is no space for another journal, before one is created */
@@ -128,7 +134,7 @@ export async function walkVolumeForCaller(
   return await runWalkTask(task, session.host.inodes, tree, journal, {
     progress,
     quota,
-    pulse: session.isAlive,
+    pulse: createWalkPulse(session),
     largestBatch: isLocal ? undefined : session.largestBatch,
   })
 }

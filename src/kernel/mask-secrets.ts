@@ -195,7 +195,7 @@ function createFormsOfSecret(secret: Buffer): SecretForm[] {
   const lines = bytes.split(/[\r\n]+/).filter((line) => line.length >= MIN_SECRET_LINE_LENGTH)
   return [
     createSecretForm(bytes),
-    // Folding covers only ASCII letters.
+    // A form ignores the case of ASCII letters only, so others need a form each.
     createSecretForm(convertToLatin1(text.toUpperCase())),
     createSecretForm(convertToLatin1(text.toLowerCase())),
     ...lines.map((line) => createSecretForm(line)),

@@ -122,3 +122,24 @@ export class ResponseTimer {
     this.stop()
   }
 }
+
+/** Optimized code of shorter work costs more time than it saves. */
+const OPTIMIZE_AFTER_MS = 150
+
+/**
+ * Has V8 optimize no code for a while, in a process that ends with its work.
+ * @param pulse is called regularly by the work
+ * @returns the function to call instead
+ */
+export function postponeOptimization(pulse: (() => void) | undefined): () => void {
+  const { setFlagsFromString } = process.getBuiltinModule('node:v8')
+  for (const compiler of ['opt', 'maglev']) setFlagsFromString(`--no-${compiler}`)
+  const until = performance.now() + OPTIMIZE_AFTER_MS
+  let isOptimizing = false
+  return () => {
+    pulse?.()
+    if (isOptimizing || performance.now() < until) return
+    isOptimizing = true
+    for (const compiler of ['opt', 'maglev']) setFlagsFromString(`--${compiler}`)
+  }
+}

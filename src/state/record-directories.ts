@@ -1,5 +1,6 @@
 import { PRIVATE_STATE_DIRECTORIES } from '../config/defaults.ts'
 import type { Host } from '../kernel/host.ts'
+import { JOURNAL_FILE_SUFFIXES, LOG_MARK_SUFFIX } from '../ownership/journal/file-names.ts'
 import { isVolumeId } from './volume-id.ts'
 
 /** A node and the state directory that has its records. */
@@ -15,7 +16,7 @@ export interface RecordDirectory {
   top: string
   /** Name in messages: the volume, or the mount directory, or this directory's path if that is unknown. */
   name: string
-  /** Volume whose journal it has; undefined for a mount. */
+  /** The volume that the directory has the journal of; undefined: it is a mount's directory. */
   volume?: string
   /** A waiting call is refused if the lock holder makes no progress. Volumes always have this property. */
   refusesStuckHolder?: true
@@ -33,8 +34,7 @@ interface MountRecordDirectory extends RecordDirectory {
 export const RECORD_FILE = 'record.json'
 export const LOCK_FILE = 'lock'
 export const JOURNAL_FILE = 'journal.db'
-/** SQLite's own files are last, because they have no meaning without the journal. */
-export const JOURNAL_FILES: readonly string[] = ['', '-journal', '-wal', '-shm'].map((end) => JOURNAL_FILE + end)
+export const JOURNAL_FILES: readonly string[] = JOURNAL_FILE_SUFFIXES.map((suffix) => JOURNAL_FILE + suffix)
 /** Lock of the process that walks a volume for another process. The file has its pid. */
 export const WALKER_LOCK_FILE = 'walker.lock'
 /** Has the origin of the target directory of a CSI volume. */
@@ -53,6 +53,7 @@ export const TRANSIENT_FILES: ReadonlySet<string> = new Set([
   ]),
   `${RECORD_FILE}.new`,
   `${JOURNAL_FILE}.new`,
+  JOURNAL_FILE + LOG_MARK_SUFFIX,
 ])
 
 // A file name has at most 255 bytes, one of them for the mark. Shorter pieces stay readable.

@@ -26,6 +26,8 @@ export interface Session {
   limitSilence?(milliseconds: number | undefined): void
   /** The most inodes that a walk changes between two reports. */
   largestBatch?: number
+  /** This process ends with the call. */
+  endsWithCall?: true
   /** Each walk runs in a worker process, because this process must not wait for a locked directory. */
   isolatesWalks?: true | undefined
   /** This call was made before by a process that was given up: the volume is not accessed. */

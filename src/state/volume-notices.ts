@@ -67,7 +67,7 @@ export async function inspectPath<T>(
 
 type VolumeNamesAtPath = VolumeNames & { used: string; isUsed: boolean }
 
-/** Returns undefined for another root. Reads the file system's id last, because that may block. */
+/** Returns undefined if the handle is not the volume's root. Reads the file system's id last, because that may block. */
 function inspectVolumeNames(session: Session, volume: string, handle: Handle): VolumeNamesAtPath | undefined {
   const stat = session.host.inodes.stat(handle)
   if (stat.born === 0n || !isSameVolumeRoot(parseRootVolumeId(volume), stat)) return undefined

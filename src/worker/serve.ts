@@ -121,6 +121,7 @@ export async function runIsolatedWorkRequest(
       host,
       config,
       mayHang: true,
+      endsWithCall: true,
       isAlive,
       largestBatch: ISOLATED_WALK_BATCH_SIZE,
       secrets: decodeSecrets(secrets),

@@ -68,6 +68,8 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
     'node:stream',
     'node:url',
     'node:util',
+    // A call that walks little has nothing optimized.
+    'node:v8',
   ],
   log: ['node:path'],
   // The health server.

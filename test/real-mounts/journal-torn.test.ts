@@ -80,7 +80,7 @@ describe.skipIf(cannotInject !== '')(suiteTitle, () => {
       lose(`${path}-wal`)
       const before = snapshot(on.source)
       const answer = await on.node.call(...call)
-      expect(answer.message).toContain(`the ownership journal ${path} cannot be used (it is empty, although`)
+      expect(answer.message).toContain(`the ownership journal ${path} cannot be used (its log is lost, although`)
       expectSame(snapshot(on.source), before)
       await on.unmount('a')
       for (const suffix of ['-wal', '-shm']) fs.rmSync(path + suffix, { force: true })

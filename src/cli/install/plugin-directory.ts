@@ -159,7 +159,7 @@ export function checkNamedPluginDirectory(
     fault,
     `on this node: --plugin-dir ${other}`,
     overlay === undefined
-      ? `on a cluster: a copy of an overlay with ${other} in its three places`
+      ? `on a cluster: a copy of an overlay, in which ${other} replaces the plugin directory`
       : `on a cluster: the overlay ${overlay}`,
     `if kubelet is to look in ${named} soon: --any-kubelet`,
   ])

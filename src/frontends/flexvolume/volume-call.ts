@@ -41,6 +41,7 @@ export function createCallSession(
     host,
     config,
     mayHang,
+    endsWithCall: true,
     ...(isAlive && { isAlive: () => isAlive() }),
     ...(limitSilence && { limitSilence }),
     givenUp,

@@ -67,9 +67,9 @@ function readJoinedDeviceNames(devices: readonly string[], depth: number): Backi
   }
 }
 
-/** Appends a part to all names of a device. */
-function appendPartToNames({ shown, identities, former }: BackingNames, part: string): BackingNames {
-  const add = (text: string) => `${text}${part}`
+/** Adds a suffix to all names of a device. */
+function addSuffixToDeviceNames({ shown, identities, former }: BackingNames, suffix: string): BackingNames {
+  const add = (text: string) => `${text}${suffix}`
   return { shown: add(shown), identities: identities.map(add), ...(former && { former: former.map(add) }) }
 }
 
@@ -109,7 +109,7 @@ export function readDeviceNames(directory: string, depth = 0): BackingNames {
   const disk = part === undefined ? directory : dirname(directory)
   const name = basename(directory)
   const suffix = part === undefined ? '' : ` partition ${part}`
-  const addSuffix = (names: BackingNames) => appendPartToNames(names, suffix)
+  const addSuffix = (names: BackingNames) => addSuffixToDeviceNames(names, suffix)
   if (fs.existsSync(`${disk}/loop`))
     return addSuffix(findLoopImageNames(basename(disk), readSysfsAttribute(disk, 'loop/offset')))
   const slaves =
@@ -170,7 +170,7 @@ function findLoopImageNames(loop: string, offset = '0'): BackingNames {
       return readImageNames(file, viewHandleStat(file).keep())
     })
     if (found === undefined) continue
-    return offset === '0' ? found : appendPartToNames(found, ` from ${offset}`)
+    return offset === '0' ? found : addSuffixToDeviceNames(found, ` from ${offset}`)
   }
   // The file was deleted, or is in a mount of another container, so modekeep cannot inspect it.
   return { shown: `an image that only ${loop} shows`, identities: ['image out of reach'] }

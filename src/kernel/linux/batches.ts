@@ -110,7 +110,7 @@ export const linuxStatBatches: readonly [StatBatch, StatBatch] = [new LinuxStatB
 
 // driver/kernel/kernel.h: JOBS, CHANGES, struct change.
 const CHANGE_JOB_COUNT = 48
-const CHANGE_BATCH_SIZE = 720
+const CHANGE_BATCH_SIZE = 1200
 const WORDS_PER_CHANGE = 10
 const [CHANGE_HANDLE, SEEN_GROUP, SEEN_MODE, GROUP, MODE, NEEDS_SAME_TIME, RESULT] = [2, 3, 4, 5, 6, 7, 8]
 const CHANGE_OUTCOMES = ['made', 'odd', 'half'] as const

@@ -5,6 +5,7 @@ import { getErrno, type Host } from '../../kernel/host.ts'
 import {
   beginLogUnsynced,
   createJournalTables,
+  FIRST_RECORD_TABLE,
   fillNewJournal,
   formatJournalSchema,
   JOURNAL_FORMAT,
@@ -57,7 +58,7 @@ export function createMissingJournal(host: Host, options: JournalOpenOptions): b
     const message = formatUnusableJournal(path, 'there is no space for it')
     throw new Refusal(createFault('journal-full', message, JOURNAL_FULL_REMEDY), { cause: error })
   }
-  return true
+  return host.files.has(path)
 }
 
 /**
@@ -68,8 +69,9 @@ export function readFirstRecord(host: Host, path: string): string | undefined {
   return explainJournalErrors(path, () => {
     const database = host.openDatabase(path, 'existing')
     try {
-      const isKept = database.prepare("SELECT 1 FROM sqlite_master WHERE name = 'first'").get() !== undefined
-      const text = isKept && database.prepare('SELECT record FROM first').get()?.record
+      const isKept =
+        database.prepare(`SELECT 1 FROM sqlite_master WHERE name = '${FIRST_RECORD_TABLE}'`).get() !== undefined
+      const text = isKept && database.prepare(`SELECT record FROM ${FIRST_RECORD_TABLE}`).get()?.record
       return typeof text === 'string' ? text : undefined
     } finally {
       database.close()

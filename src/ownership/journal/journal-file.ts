@@ -2,25 +2,19 @@ import type { DatabaseSync, SQLTagStore } from 'node:sqlite'
 import type { Host } from '../../kernel/host.ts'
 import type { InodeRecord } from '../inode/record.ts'
 import { AclTable, NumberSet } from './acl-table.ts'
+import { addRecordBaseline, concatBytes, decodeRecord, type EncodedRecord, encodeInodeRecords } from './codec.ts'
 import {
-  addRecordBaseline,
-  concatBytes,
-  createDataView,
-  decodeRecord,
-  type EncodedRecord,
-  encodeInodeKeys,
-  encodeInodeRecords,
-} from './codec.ts'
-import {
+  createJournalRefusal,
   createMissingJournal,
   explainJournalErrors,
   type JournalOpenOptions,
   prepareJournalTables,
 } from './database.ts'
-import { encodeForgottenInodes, findRecordStarts, RECORD_KEY_OFFSET } from './layout.ts'
+import { LOG_MARK_SUFFIX } from './file-names.ts'
+import { encodeForgottenInodes } from './layout.ts'
 import { estimateLogGrowth, type JournalQuota, JournalSizeLimiter } from './quota.ts'
 import { IndexedRecordLog } from './records.ts'
-import { type RecordBatch, RecordLog, runTransaction, runUnsynced } from './tables.ts'
+import { hasLogBegun, type RecordBatch, RecordLog, runTransaction, runUnsynced } from './tables.ts'
 
 /** Content of one transaction. */
 export interface JournalTransaction {
@@ -39,6 +33,11 @@ export class JournalFile {
   /** The last recorded disk of the volume. */
   readonly disk: string | undefined
   readonly #path: string
+  readonly #files: Host['files']
+  readonly #isReadOnly: boolean
+  /** The next commit is the first of a new log. */
+  #mustMarkLog: boolean
+  #isLogMarked: boolean
   readonly #database: DatabaseSync
   readonly #sql: SQLTagStore
   readonly #log: RecordLog
@@ -48,6 +47,8 @@ export class JournalFile {
   constructor(host: Host, options: JournalOpenOptions) {
     const { path, volume } = options
     this.#path = path
+    this.#files = host.files
+    this.#isReadOnly = options.isReadOnly
     const isCreated = this.guard(() => createMissingJournal(host, options))
     this.#database = this.guard(() => host.openDatabase(path, options.isReadOnly ? 'existing' : undefined))
     this.#sql = this.#database.createTagStore()
@@ -55,6 +56,9 @@ export class JournalFile {
     this.#acls = new AclTable(this.#sql, volume)
     this.#fileQuota = new JournalSizeLimiter(this.#database)
     const { unsettled, disk } = this.guard(() => prepareJournalTables(this.#database, this.#sql, options, isCreated))
+    this.#isLogMarked = host.files.has(path + LOG_MARK_SUFFIX)
+    this.guard(() => this.#refuseLostLog())
+    this.#mustMarkLog = isCreated
     this.unsettled = unsettled
     this.disk = disk
   }
@@ -111,7 +115,9 @@ export class JournalFile {
         this.#acls.clearCacheOnError(() => runTransaction(this.#database, operation)),
       )
     // Records must be durable before the changes. What was settled or forgotten may be checked again.
-    return this.guard(() => (batch === undefined ? runUnsynced(this.#database, commit) : commit()))
+    const written = this.guard(() => (batch === undefined ? runUnsynced(this.#database, commit) : commit()))
+    if (this.#mustMarkLog) this.#markLog()
+    return written
   }
 
   /** Runs within the transaction, so that new ACLs are written with the records that refer to them. */
@@ -131,8 +137,28 @@ export class JournalFile {
     )
   }
 
+  /** The first batch was synced, but the log that had it is lost. @throws {Refusal} */
+  #refuseLostLog(): void {
+    if (!this.#isLogMarked || hasLogBegun(this.#sql)) return
+    this.#database.close()
+    throw createJournalRefusal(this.#path, 'its log is lost, although the volume was walked before')
+  }
+
+  #markLog(): void {
+    this.#files.append(this.#path + LOG_MARK_SUFFIX, '')
+    this.#mustMarkLog = false
+    this.#isLogMarked = true
+  }
+
   close(): void {
     this.#database.close()
+    if (!this.#isLogMarked || this.#isReadOnly) return
+    try {
+      // The journal has the log's content now.
+      this.#files.remove(this.#path + LOG_MARK_SUFFIX)
+    } catch {
+      // A close fails no call. The next one removes the mark.
+    }
   }
 }
 
@@ -179,65 +205,4 @@ export function compactJournal(
   if (numbers === undefined) return undefined
   database.exec('PRAGMA incremental_vacuum; PRAGMA wal_checkpoint(TRUNCATE)')
   return new Set([...(unsettled.has(RESTORE_BATCH_NUMBER) ? [RESTORE_BATCH_NUMBER] : []), ...numbers])
-}
-
-/** Limit of batches that wait for the volume to be synced. After a crash the next walk checks each inode in them. */
-const MAX_BATCHES_BEFORE_SYNC = 200
-
-/**
- * Batches whose changes were made, and inodes that were restored or deleted.
- * A power cut loses changes that the volume's disk does not have yet. The volume is therefore synced before the journal
- * drops their records.
- */
-export class BatchReleaseQueue {
-  /** Makes the volume's changes durable. Every walk sets it. */
-  syncVolume: () => void = () => {}
-  #settled: bigint[] = []
-  #forgotten: BigInt64Array[] = []
-  readonly #write: (written: JournalTransaction) => void
-
-  constructor(write: (written: JournalTransaction) => void) {
-    this.#write = write
-  }
-
-  get forgotten(): readonly BigInt64Array[] {
-    return this.#forgotten
-  }
-
-  get isFull(): boolean {
-    return this.#settled.length + this.#forgotten.length >= MAX_BATCHES_BEFORE_SYNC
-  }
-
-  settle(batch: bigint): void {
-    this.#settled.push(batch)
-  }
-
-  forget(keys: BigInt64Array): void {
-    this.#forgotten.push(keys)
-  }
-
-  /**
-   * Returns whether an inode that is about to be recorded may be among the forgotten. The forgotten must then be
-   * written first.
-   * @param read returns the journal's records without the forgotten
-   */
-  mayHaveForgotten(read: () => IndexedRecordLog, records: readonly InodeRecord[], plain: Uint8Array): boolean {
-    if (this.#forgotten.length === 0) return false
-    const recorded = read()
-    const isMissing = (bytes: DataView, at: number) => recorded.findEntry(bytes, at) === undefined
-    const { buffer, byteOffset, byteLength } = encodeInodeKeys(records)
-    const [keys, encoded] = [new DataView(buffer, byteOffset, byteLength), createDataView(plain)]
-    return (
-      records.some((_, index) => isMissing(keys, 16 * index)) ||
-      findRecordStarts(encoded).some((at) => isMissing(encoded, at + RECORD_KEY_OFFSET))
-    )
-  }
-
-  release(): void {
-    if (this.#settled.length + this.#forgotten.length === 0) return
-    this.syncVolume()
-    this.#write({ settled: this.#settled, forgotten: this.#forgotten })
-    this.#settled = []
-    this.#forgotten = []
-  }
 }

@@ -2,10 +2,11 @@ import type { Host } from '../../kernel/host.ts'
 import type { InodeRecord } from '../inode/record.ts'
 import type { EncodedRecord } from './codec.ts'
 import type { JournalOpenOptions } from './database.ts'
-import { BatchReleaseQueue, JournalFile, type JournalTransaction, RESTORE_BATCH_NUMBER } from './journal-file.ts'
+import { JournalFile, type JournalTransaction, RESTORE_BATCH_NUMBER } from './journal-file.ts'
 import { isJournalLargerThanNeeded, type JournalQuota } from './quota.ts'
 import { BatchesInProgress, type RecordedInodeStates } from './record-index.ts'
 import type { IndexedRecordLog } from './records.ts'
+import { BatchReleaseQueue } from './release-queue.ts'
 import { freeBuffer, type RecordBatch } from './tables.ts'
 
 export type NewJournalFacts = Pick<JournalOpenOptions, 'disk' | 'firstRecord'>

@@ -42,6 +42,14 @@ const BEGIN_LOG_PRAGMAS = `
   PRAGMA synchronous = FULL;
 `
 
+/** Only a file that `fillNewJournal` made has it. */
+export const FIRST_RECORD_TABLE = 'first'
+
+/** Returns false until the content of the log has reached a file that `fillNewJournal` made, and if the log is lost. */
+export function hasLogBegun(sql: SQLTagStore): boolean {
+  return sql.get`PRAGMA user_version`?.user_version !== 0n
+}
+
 /**
  * Writes the content of a new journal.
  * @param disk identity of the volume's disk
@@ -56,8 +64,8 @@ export function fillNewJournal(
   database.exec(LAYOUT_PRAGMAS)
   createJournalTables(database, volume, disk)
   if (firstRecord === undefined) return
-  database.exec('CREATE TABLE first (record TEXT NOT NULL)')
-  database.prepare('INSERT INTO first VALUES (?)').run(firstRecord)
+  database.exec(`CREATE TABLE ${FIRST_RECORD_TABLE} (record TEXT NOT NULL)`)
+  database.prepare(`INSERT INTO ${FIRST_RECORD_TABLE} VALUES (?)`).run(firstRecord)
 }
 
 /** One transaction: a concurrent reader sees all of it or nothing. */

@@ -7,7 +7,7 @@ import { isMainThread, parentPort, Worker } from 'node:worker_threads'
 import type { KernelAddon } from '../../../src/kernel/linux/kernel.ts'
 
 const [addon = '', file = '', end = ''] = process.argv.slice(2)
-const [JOBS, CHANGES, WORDS, HANDLE] = [48, 720, 10, 2]
+const [JOBS, CHANGES, WORDS, HANDLE] = [48, 1200, 10, 2]
 const TEST_ROUNDS = 8
 
 function giveAway(): KernelAddon {

@@ -7,7 +7,7 @@ import { isRoot } from '../../helpers/stage.ts'
 
 const { inodes } = linuxHost
 // The size of one batch.
-const ROOM = 720
+const ROOM = 1200
 const BATCH = 700
 
 const suiteTitle = `file changes by other threads${isRoot ? '' : ' (skipped: only root gives files to any group; run "sudo npm test")'}`

@@ -124,7 +124,7 @@ export class ResponseTimer {
 }
 
 /** Optimized code of shorter work costs more time than it saves. */
-const OPTIMIZE_AFTER_MS = 150
+const OPTIMIZE_AFTER_MS = 50
 
 /**
  * Has V8 optimize no code for a while, in a process that ends with its work.

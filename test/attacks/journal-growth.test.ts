@@ -127,7 +127,7 @@ describe.skipIf(!isRoot)(suiteTitle, () => {
     })
 
     it('stops at a tenth of the disk during a walk, and the walk continues once there is space', async () => {
-      leave(24.5 * MIB)
+      leave(23.5 * MIB)
       make(8000)
       await expect(round()).rejects.toThrow(full)
       expect(pods()).toEqual([])

@@ -15,8 +15,8 @@ import { attacked, startRestless } from './restless.ts'
 const PATIENCE = 10
 // A call that walks nothing has 90 MB of the 256.
 const MEMORY = 160 * 2 ** 20
-// Two batches of 700 inodes, 32 directories and 32 entries, and the process's own.
-const HANDLES = 2 * 700 + 64 + 100
+// Two batches of 1,200 inodes, 32 directories and 32 entries, and the process's own.
+const HANDLES = 2 * 1200 + 64 + 100
 const skipReason = cannotMountWith()
 const STILL = Array.from({ length: 400 }, (_, n) => `file d${n % 20}/f${n} 0640 5`)
 

@@ -48,7 +48,7 @@ function look(world: World, named: string, ...more: string[]) {
 
 describe('a named plugin directory', () => {
   it.each([
-    ['a flag', [['kubelet', '--volume-plugin-dir=/srv/x']], {}, '/srv/x', 'copy of an overlay with /srv/x'],
+    ['a flag', [['kubelet', '--volume-plugin-dir=/srv/x']], {}, '/srv/x', 'copy of an overlay, in which /srv/x'],
     ['its default', [['kubelet']], {}, byDefault, 'the overlay default or k3s'],
     [
       'its configuration',

@@ -40,6 +40,7 @@ export const reservationRecords = new RecordKind({
   ownerOf: ({ volume }) => volume,
   locate: (store, volume: string) => `${locateReservationDirectory(store)}/${volume}.json`,
   isOfThisBoot: () => true,
+  isSweptAfterReboot: true,
 })
 
 export type VolumeReservation = RecordOfKind<typeof reservationRecords>

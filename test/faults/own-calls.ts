@@ -11,7 +11,7 @@ const OF_ITS_FILES =
   /\/memfd:modekeep-kernel|\/proc\/(self|\d+)\/cgroup|\/sys\/fs\/cgroup|"\/etc\/localtime"|\/usr(\/share(\/zoneinfo|")|")/
 const STDOUT = /^write\(1</
 /** Node asks what its standard streams are when they are first used. */
-const OF_ITS_STREAMS = /^getsockopt\([012]</
+const OF_ITS_STREAMS = /^getsock(name|opt)\([012]</
 
 /** What strace cannot name it cannot inject into. */
 const UNNAMED = /^syscall_0x/

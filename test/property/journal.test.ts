@@ -7,6 +7,7 @@ import { Refusal } from '../../src/errors/refusal.ts'
 import { linuxHost } from '../../src/kernel/linux/index.ts'
 import type { InodeRecord } from '../../src/ownership/inode/record.ts'
 import { encodeInodeKeys } from '../../src/ownership/journal/codec.ts'
+import { LOG_MARK_SUFFIX } from '../../src/ownership/journal/file-names.ts'
 import { Journal } from '../../src/ownership/journal/journal.ts'
 import { corpusOf } from './corpus.ts'
 import { type Damage, damaged, damages } from './damage.ts'
@@ -14,7 +15,9 @@ import { holds, runs } from './holds.ts'
 import { inodeBatch } from './inode-records.ts'
 
 const VOLUME = '2f3c-2-18f0'
-const SUFFIXES = ['', '-wal'] as const
+/** Files that may be damaged, and all that a call leaves. */
+const DAMAGED_SUFFIXES = ['', '-wal'] as const
+const SUFFIXES = [...DAMAGED_SUFFIXES, LOG_MARK_SUFFIX] as const
 type Files = Partial<Record<(typeof SUFFIXES)[number], Buffer>>
 
 const top = fs.mkdtempSync(`${tmpdir()}/modekeep-property-`)
@@ -123,7 +126,7 @@ interface Case {
 }
 const cases = fc.record({
   state: fc.constantFrom(...Object.keys(STATES)),
-  file: fc.constantFrom(...SUFFIXES),
+  file: fc.constantFrom(...DAMAGED_SUFFIXES),
   damage: damages,
   reading: fc.boolean(),
 })

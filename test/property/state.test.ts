@@ -137,6 +137,8 @@ function fresh() {
   const world = new MemoryWorld()
   const host = memoryHost(world)
   host.files.makeDirectory(STATE)
+  // Records that a power cut left empty have been removed in this boot.
+  world.fs.writeFileSync(`${STATE}/boot`, host.bootId())
   return { host, spoil: (path: string, damage: Damage) => spoil(world, path, damage) }
 }
 

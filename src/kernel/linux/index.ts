@@ -25,13 +25,13 @@ import { listRunningPodUids, snapshotContainerProcesses } from './processes.ts'
 /** The header of a database names the versions that write and read it: https://www.sqlite.org/fileformat2.html */
 const DATABASE_VERSIONS_OFFSET = 18
 const WAL_FORMAT_VERSION = 2
-const DATABASE_FILE_ENDS = ['-journal', '-wal', '-shm']
+const SQLITE_FILE_SUFFIXES = ['-journal', '-wal', '-shm']
 
 function assertOwnDatabaseFiles(path: string): void {
   assertOwnFiles(
     nodeFs,
     dirname(path),
-    ['', ...DATABASE_FILE_ENDS].map((end) => basename(path) + end),
+    ['', ...SQLITE_FILE_SUFFIXES].map((suffix) => basename(path) + suffix),
   )
 }
 
@@ -82,7 +82,7 @@ export const linuxHost: Host = {
       const image = database.serialize()
       image.fill(WAL_FORMAT_VERSION, DATABASE_VERSIONS_OFFSET, DATABASE_VERSIONS_OFFSET + 2)
       // SQLite would take the log of a former file for this one's.
-      for (const end of DATABASE_FILE_ENDS) linuxHost.files.remove(path + end)
+      for (const suffix of SQLITE_FILE_SUFFIXES) linuxHost.files.remove(path + suffix)
       linuxHost.files.replaceUntilDirectorySync(path, image)
     } finally {
       database.close()

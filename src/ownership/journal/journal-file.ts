@@ -137,7 +137,7 @@ export class JournalFile {
     )
   }
 
-  /** The first batch was synced, but the log that had it is lost. @throws {Refusal} */
+  /** @throws {Refusal} if the first batch was synced, but the log that had it is lost */
   #refuseLostLog(): void {
     if (!this.#isLogMarked || hasLogBegun(this.#sql)) return
     this.#database.close()

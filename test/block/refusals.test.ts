@@ -158,6 +158,8 @@ describe.skipIf(!isRoot)(`a disk mount${suiteTitle}`, () => {
     await stage.mount('b', { source: image, 'kubernetes.io/fsType': 'ext4', 'kubernetes.io/readwrite': 'ro' })
     await expect(ask(image)).rejects.toThrow('is in use read-only (/dev/loop')
     await stage.unmount('b')
+    // The kernel clears a device once nobody has it open, not even to ask for its status.
+    await expect.poll(() => listLoopDevices(stage.top), { timeout: 10_000 }).toEqual([])
     attachDisk(image, '--offset', '512')
     await expect(ask(image)).rejects.toThrow('a part of image')
   })

@@ -36,11 +36,11 @@ const USUAL_DYNAMIC_IMPORTS = [
   'src/mount/mount.ts',
   'src/fsgroup/walk-volume.ts',
 ]
-/** One works for a single call, a pod waits for the first call of the other. */
-const WORKERS_COMPILED_AHEAD: ReadonlySet<string> = new Set(['isolated-worker.cjs', 'csi-worker.cjs'])
-const USED_BY_A_FIRST_CALL = /^src\/(fsgroup|kernel|mount|ownership)\//
 /** What they evaluate too, of which they call little. */
 const RARELY_CALLED_FILES = /^src\/volume\/(disk|nfs|cifs|fuse)/
+/** An isolated worker makes a single call, and a pod waits for the first call of a CSI worker. */
+const WORKERS_COMPILED_AHEAD: ReadonlySet<string> = new Set(['isolated-worker.cjs', 'csi-worker.cjs'])
+const USED_BY_A_FIRST_CALL = /^src\/(fsgroup|kernel|mount|ownership)\//
 
 const separateScriptsPlugin: Plugin = {
   name: 'scripts of their own',

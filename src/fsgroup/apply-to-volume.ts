@@ -1,5 +1,5 @@
 import type { FsGroupRequest } from '../config/mount-request.ts'
-import { quoteValue, Refusal } from '../errors/refusal.ts'
+import { quoteValue, Refusal, UnknownFormatRefusal } from '../errors/refusal.ts'
 import type { Handle, Stat } from '../kernel/host.ts'
 import type { TreeLocation } from '../kernel/mount-table/tree-location.ts'
 import { computeGroupBits, readAcl } from '../ownership/inode/attributes.ts'
@@ -76,7 +76,8 @@ export async function applyGroupToVolume(
   refuseRenamedVolume(session, volume, tree, source)
   const disk = resolveDiskToRecord(session, volume, tree)
   await removeUnusedRootSetGid(session, volume, source, tree)
-  const record = volumeRecords.readUnlessDamaged(session, volume)
+  const { record, problem } = volumeRecords.find(session, volume)
+  if (problem instanceof UnknownFormatRefusal) throw problem
   const restorePending = target.restoreOnUnmount || (record?.restorePending ?? false)
   if (!needsGroupWalk(session, tree, fsGroup, volume)) {
     session.note({ ownership: 'the root has the group already: not walked' })
@@ -105,23 +106,17 @@ export async function applyGroupToVolume(
     refuseUnusableRoot(session, tree, fsGroup, target, record.skipped)
   // The walk would change all other inodes first.
   if (isNewMount) refuseImmutableRoot(source, inodes.stat(tree), fsGroup)
-  const isDamaged = volumeRecords.find(session, volume).problem !== undefined
-  if (isDamaged) {
+  if (problem !== undefined) {
     const loss = 'the volume is walked again, and a pending restore is lost'
     session.warn(`the record of volume ${volume} is damaged: ${loss}`, 'record-damaged')
   }
-  const isRecorded = isDamaged || record !== undefined
+  const known = (record ?? problem) !== undefined
   const base = { volume, source, disk, asked, group, groupAccess: access, restorePending, baseline: record?.baseline }
   const begun = { ...base, complete: false }
   // A new journal keeps the record, so the record's own file needs no sync.
-  const isFirst = !isRecorded && !hasVolumeJournal(session, volume)
+  const isFirst = !known && !hasVolumeJournal(session, volume)
   const firstRecord = isFirst ? volumeRecords.serialize(begun) : undefined
-  const facts = {
-    known: isRecorded,
-    isDisk: location !== undefined,
-    disk: disk && formatJournalDisk(disk),
-    firstRecord,
-  }
+  const facts = { known, isDisk: location !== undefined, disk: disk && formatJournalDisk(disk), firstRecord }
   const { report } = await walkVolume(session, tree, { volume, source, ...facts }, { do: 'apply', fsGroup }, () =>
     volumeRecords.write(session, begun, { durability: isFirst ? 'none' : 'full' }),
   )
@@ -223,6 +218,8 @@ const createRootGroupRefusal = (source: string, { gid }: Stat, group: number, re
     'remove the cause ("chattr -i -a" where lsattr -d shows one of these attributes, room in the quota, "no_root_squash" of an NFS export), or use ownership "idmap" or "none"',
   )
 
+const READ_WRITE_SEARCH_MODE = 0o7
+
 /**
  * Checks a root that was changed since modekeep applied the group to it. The walk skips it, and its owner's decision is
  * accepted where the pod's group can still use the volume.
@@ -238,7 +235,7 @@ function refuseUnusableRoot(
   const root = inodes.stat(tree)
   if (isRootPrivateToOwner(root, group)) return
   const bits = computeGroupBits(root, readAcl(inodes, tree), group)
-  if ((bits & 0o7) === 0o7) return
+  if ((bits & READ_WRITE_SEARCH_MODE) === READ_WRITE_SEARCH_MODE) return
   const counts = skipped === undefined ? '' : ` (${formatSkippedByReason(group, skipped)})`
   const mode = (root.mode & 0o7777).toString(8).padStart(4, '0')
   throw Refusal.of(

@@ -135,13 +135,9 @@ export interface SourceFacts {
 
 /** Creates the record of a mount that is not made yet. */
 export function createMountRecord(request: MountRequest, boot: string, source: SourceFacts | undefined): MountRecord {
+  const { directory, pod, namespace, lifecycle, publication } = request
   return {
-    boot,
-    directory: request.directory,
-    pod: request.pod,
-    namespace: request.namespace,
-    lifecycle: request.lifecycle,
-    publication: request.publication,
+    ...{ boot, directory, pod, namespace, lifecycle, publication },
     setGid: request.fsGroup.setGid,
     systemGroups: request.systemGroups,
     protectedGroups: request.protectedGroups && [...request.protectedGroups],
@@ -195,8 +191,10 @@ export function findDaemonProcesses(
 
 /** Lists all mount directories that have a record, of any boot. */
 export function listRecordedMounts(store: Store): ({ directory: string } & RecordReadResult<MountRecord>)[] {
-  const recorded = listMountRecordDirectories(store).filter(({ hasRecord, directory }) => hasRecord && directory !== '')
-  return findRecordedMounts(store, new Set(recorded.map(({ directory }) => directory)))
+  return listMountRecordDirectories(store)
+    .filter(({ hasRecord, directory }) => hasRecord && directory !== '')
+    .map(({ directory }) => ({ directory, ...mountRecords.find(store, directory) }))
+    .filter(({ record, problem }) => record ?? problem)
 }
 
 /** Lists those of the directories that have a record. The cost does not depend on how many are recorded. */

@@ -35,16 +35,17 @@ function stage() {
   ]
   const choose = (calls: TracedCall[]) => listKillPoints(calls, isOfDevices, node.top)
   /** The kernel clears the device of a killed process a moment after the process has ended. */
-  const expectNoneLost = () =>
-    expect.poll(() => listLoopDevices(node.top).length, { timeout: 10_000 }).toBe(node.layers('a').length)
-  return { node, directory, call, mountWith, choose, expectNoneLost }
+  const devices = () => expect.poll(() => listLoopDevices(node.top), { timeout: 10_000 })
+  const expectNoneLost = () => devices().toHaveLength(node.layers('a').length)
+  const expectNone = () => devices().toEqual([])
+  return { node, directory, call, mountWith, choose, expectNoneLost, expectNone }
 }
 
 describe.skipIf(cannotInject !== '')(suiteTitle, () => {
   it(
     'a mount killed at any such operation leaves a loop device only with a mount, and the next calls succeed',
     async () => {
-      const { node, directory, call, mountWith, choose, expectNoneLost } = stage()
+      const { node, directory, call, mountWith, choose, expectNoneLost, expectNone } = stage()
       const args = mountWith({})
       const { tried, missed } = await killAtEach(node, {
         args,
@@ -56,7 +57,7 @@ describe.skipIf(cannotInject !== '')(suiteTitle, () => {
           expect(fs.readFileSync(`${directory}/one`, 'utf8')).toBe('content\n')
           expect(listLoopDevices(node.top)).toHaveLength(1)
           await call('unmount', directory)
-          await expectNoneLost()
+          await expectNone()
         },
       })
       expect(missed).toEqual([])
@@ -69,7 +70,7 @@ describe.skipIf(cannotInject !== '')(suiteTitle, () => {
   it(
     'an unmount with a restore that is killed at any such operation is completed by the next unmount, and no loop device remains',
     async () => {
-      const { node, directory, call, mountWith, choose, expectNoneLost } = stage()
+      const { node, directory, call, mountWith, choose, expectNoneLost, expectNone } = stage()
       const walk = { ownership: 'walk', restoreOnUnmount: 'true', 'kubernetes.io/fsGroup': '2000' }
       const { tried, missed } = await killAtEach(node, {
         args: ['unmount', directory],
@@ -78,7 +79,7 @@ describe.skipIf(cannotInject !== '')(suiteTitle, () => {
         async check() {
           await expectNoneLost()
           await call('unmount', directory)
-          await expectNoneLost()
+          await expectNone()
           await call(...mountWith({}))
           expect(fs.statSync(`${directory}/one`).gid).toBe(ON_DISK)
           await call('unmount', directory)

@@ -109,7 +109,7 @@ function requireJournalTables(
   // A transaction, so that all reads see the same state.
   if (isReadOnly) database.exec('BEGIN')
   const row = verifyJournalFile(sql, options)
-  // Those of the layout would be a commit in a file that has it.
+  // In a file with tables the pragmas of the layout would commit and sync a page without a change.
   if (!isReadOnly) database.exec(row ? LOG_PRAGMAS : JOURNAL_PRAGMAS)
   if (!row && isReadOnly) database.exec(formatJournalSchema('TEMP'))
   else if (!row) createJournalTables(database, volume, disk)

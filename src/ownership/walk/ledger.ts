@@ -104,7 +104,7 @@ const ENTRY_RUNS_PER_WALK = 2
 /**
  * Returns how many inodes may be recorded at once. Each is held open from its inspection to its change.
  * @param handleLimit the process's limit of open handles (RLIMIT_NOFILE)
- * @param pipelines of the walk
+ * @param pipelines of the walk: one, or one for directories and one for all other inodes
  * @param maxSize the largest useful batch
  */
 export function computeBatchSize(handleLimit: number, pipelines: number, maxSize = MAX_BATCH_INODES): number {

@@ -47,8 +47,8 @@ export async function walkAndRestore(node: BinaryNode, source: string, inodes: n
   return results
 }
 
-// Two batches of 700 files and two of as many directories, 32 entries and 32 directories on the way, and the process's own.
-const MOST_HANDLES = 4 * 700 + 64 + 60
+// Two batches of 1,200 files and two of as many directories, 32 entries and 32 directories on the way, and the process's own.
+const MOST_HANDLES = 4 * 1200 + 64 + 60
 
 /** Neither memory nor handles grow with a volume. @param volumes the calls on the smallest volume, then on larger ones */
 export function expectFlat([small = [], ...large]: readonly Measured[][]): void {

@@ -24,6 +24,7 @@ export function serveCsiWorkerTasks(env: NodeJS.ProcessEnv): Promise<void> {
   // A worker that waits for its next task reports nothing.
   const report = startPeriodicReports(() => isAlive())
   discardStderr()
+  void loadPublicationModules(env)
   return serveWorkerTasks<CsiTask, CsiTaskOutcome, CsiTaskProgress>(
     STDOUT_WORKER_OUTPUT,
     async (job, progress, { isAlive: reportAlive, limitSilence }) => {
@@ -37,6 +38,11 @@ export function serveCsiWorkerTasks(env: NodeJS.ProcessEnv): Promise<void> {
     },
     (error) => ({ failure: { code: 'INTERNAL', message: `modekeep failed: ${formatError(error)}` } }),
   )
+}
+
+/** Loads what the first publication needs, so that its pod does not wait for it. A task reports what fails here. */
+async function loadPublicationModules(env: NodeJS.ProcessEnv): Promise<void> {
+  await Promise.allSettled([readConfig(env), import('../src/mount/run.ts')])
 }
 
 async function runLoggedCsiTask(

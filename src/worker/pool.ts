@@ -1,6 +1,7 @@
 import { ResponseTimer } from '../kernel/waiting.ts'
 import { type StartWorker, UnkillableProcesses, type WorkerReport } from '../kernel/worker-process.ts'
 import {
+  computeWorkerStartDelayMs,
   findNextRunnableTask,
   isTaskBlocked,
   type LostTaskOutcomes,
@@ -30,6 +31,7 @@ export class WorkerPool<Job extends { do: string }, Outcome, Progress = never> {
   readonly #supervision: WorkerSupervision<Job, Outcome> | undefined
   readonly #left = new UnkillableProcesses()
   #isClosed = false
+  #lastWorkerStartAt = Number.NEGATIVE_INFINITY
 
   /** @param supervision undefined: workers may be unresponsive indefinitely */
   constructor(
@@ -53,6 +55,7 @@ export class WorkerPool<Job extends { do: string }, Outcome, Progress = never> {
       namespace,
       job,
       settle: resolve,
+      queuedAt: performance.now(),
       startedAt: 0,
       slot: undefined,
       progress: undefined,
@@ -93,8 +96,12 @@ export class WorkerPool<Job extends { do: string }, Outcome, Progress = never> {
   #dispatch(): void {
     for (;;) {
       const next = findNextRunnableTask(this.#waiting, [...this.#running], performance.now(), this.#limits)
-      const [task] = next < 0 ? [] : this.#waiting.splice(next, 1)
+      const task = this.#waiting[next]
       if (task === undefined) return
+      const busy = this.#idle.length > 0 ? 0 : this.#running.size
+      const delayMs = computeWorkerStartDelayMs(task, busy, this.#lastWorkerStartAt, this.#limits)
+      if (delayMs > 0) return void setTimeout(() => this.#dispatch(), delayMs).unref()
+      this.#waiting.splice(next, 1)
       this.#start(task)
     }
   }
@@ -151,6 +158,7 @@ export class WorkerPool<Job extends { do: string }, Outcome, Progress = never> {
   }
 
   #createSlot(): WorkerSlot<Job, Outcome, Progress> {
+    this.#lastWorkerStartAt = performance.now()
     const slot: WorkerSlot<Job, Outcome, Progress> = {
       worker: this.#startWorker({
         onReport: (report) => this.#handleReport(slot, report),

@@ -33,6 +33,11 @@ export interface WorkerLimits {
   readonly isShared?: true
   /** So many idle workers are started in advance and kept. */
   readonly minIdle: number
+  /**
+   * While others run, a task waits so long for one of them before a further worker is started, one at a time. A start takes
+   * longer than several small tasks. Undefined: no wait.
+   */
+  readonly growAfterMs?: number
 }
 
 /** Finds the index of the first waiting task that may start; -1 if none may. Pure. */
@@ -45,6 +50,20 @@ export function findNextRunnableTask(
   const quick = running.filter(({ startedAt }) => now - startedAt < limits.longAfterMs)
   if (quick.length >= limits.maxQuick) return -1
   return waiting.findIndex((task) => !isTaskBlocked(task, running, limits))
+}
+
+/**
+ * Returns the milliseconds for which a task still waits for a busy worker before a further one is started; at most 0: none.
+ * @param busy the number of running tasks; 0 if a worker is idle
+ * @param lastStartAt when a worker was started last, by performance.now()
+ */
+export function computeWorkerStartDelayMs(
+  { queuedAt }: { readonly queuedAt: number },
+  busy: number,
+  lastStartAt: number,
+  { growAfterMs = 0 }: WorkerLimits,
+): number {
+  return busy === 0 ? 0 : Math.max(queuedAt, lastStartAt) + growAfterMs - performance.now()
 }
 
 /** Returns whether a task cannot start before a running one ends. Pure. */
@@ -84,6 +103,8 @@ export interface WorkerTask<Job, Outcome, Progress> {
   readonly do: string
   readonly namespace: string
   job: Job
+  /** performance.now() */
+  readonly queuedAt: number
   readonly settle: (outcome: Outcome) => void
   /** performance.now(); 0 while the task waits. */
   startedAt: number

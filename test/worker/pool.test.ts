@@ -84,6 +84,29 @@ describe('worker processes', () => {
     expect(workers).toHaveLength(3)
   })
 
+  it('are started one after the other while others run, each after a task has waited for the delay', async () => {
+    const limits = { ...LIMITS, maxQuick: 4, minIdle: 1, growAfterMs: 100 }
+    const start = (events: WorkerEvents<CsiTaskOutcome, CsiTaskProgress>): WorkerProcess<CsiTask> => {
+      const fake: Fake = { ...events, jobs: [], killed: 0, closed: 0 }
+      workers.push(fake)
+      return { send: (job) => void fake.jobs.push(job), kill: () => {}, close: () => {} }
+    }
+    workers = []
+    const growing = new WorkerPool(start, limits, LOST_CSI_TASK_OUTCOMES)
+    expect(workers).toHaveLength(1)
+    await vi.advanceTimersByTimeAsync(1000)
+    for (const directory of ['/a', '/b', '/c', '/d']) growing.run(publish(directory), 'shop')
+    expect(directories()).toEqual([['/a']])
+    settle(0)
+    expect(directories()).toEqual([['/a', '/b']])
+    await vi.advanceTimersByTimeAsync(99)
+    expect(workers).toHaveLength(1)
+    await vi.advanceTimersByTimeAsync(1)
+    expect(directories()).toEqual([['/a', '/b'], ['/c']])
+    await vi.advanceTimersByTimeAsync(100)
+    expect(directories()).toEqual([['/a', '/b'], ['/c'], ['/d']])
+  })
+
   it('that hang do not delay the tasks of other workers', async () => {
     for (const directory of ['/a', '/b', '/c']) pool.run(publish(directory), 'shop')
     expect(workers).toHaveLength(2)

@@ -1,5 +1,6 @@
 import { type ChildProcess, execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
+import { dirname } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { MODEKEEP } from '../../binary/modekeep.ts'
 import { ServingNode } from '../../helpers/serving-node.ts'
@@ -49,6 +50,19 @@ export class CsiNode extends ServingNode {
         return words[1] === 'csi-worker' && isOurs ? [Number(pid)] : []
       } catch {
         return []
+      }
+    })
+  }
+
+  /** Whether a worker has begun a task for the pod's volume: it has the target's parent open, also while it waits for its lock. */
+  isAtWork(pod: number): boolean {
+    const parent = dirname(this.target(pod))
+    return this.workers().some((worker) => {
+      try {
+        const descriptors = fs.readdirSync(`/proc/${worker}/fd`)
+        return descriptors.some((fd) => fs.readlinkSync(`/proc/${worker}/fd/${fd}`) === parent)
+      } catch {
+        return false
       }
     })
   }

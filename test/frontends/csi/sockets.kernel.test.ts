@@ -31,9 +31,13 @@ async function serve(): Promise<void> {
     now: () => performance.now(),
     log: () => {},
   })
-  const startWorker = () => {
-    throw new Error('no worker is needed')
-  }
+  const startWorker = () => ({
+    send() {
+      throw new Error('no task is expected')
+    },
+    kill() {},
+    close() {},
+  })
   const log = (_level: string, event: string) => void (event === 'listening' && stop.abort())
   const settings = { name: NAME, directory: join(top, 'kubelet'), version: '0', nodeId: 'node', patienceMs: 1000 }
   await serveCsi({ ...settings, podInfo, startWorker, log }, stop.signal)

@@ -45,6 +45,7 @@ export class WorkerPool<Job extends { do: string }, Outcome, Progress = never> {
     this.#limits = limits
     this.#lost = lost
     this.#startIdleWorkers()
+    for (let started = 0; started < (limits.startedAhead ?? 0); started++) this.#keepIdle(this.#createSlot())
   }
 
   /** @param namespace the pod's namespace, for tasks that count per namespace; '' for all others */
@@ -133,12 +134,9 @@ export class WorkerPool<Job extends { do: string }, Outcome, Progress = never> {
     const isLeft = await this.#abandon(task, slot)
     const unresponsive = { pid, seconds: Math.round(elapsedMs / 1000), isLeft }
     const job = retry(task.job, unresponsive)
-    if (job === undefined) {
-      const outcome = this.#supervision?.createOutcome?.(task.job, unresponsive)
-      return this.#settle(task, outcome ?? this.#lost.createExited(`(process ${pid}) reported nothing and was ended`))
-    }
-    task.job = job
-    this.#start(task)
+    if (job !== undefined) return this.#start(Object.assign(task, { job }))
+    const outcome = this.#supervision?.createOutcome?.(task.job, unresponsive)
+    this.#settle(task, outcome ?? this.#lost.createExited(`(process ${pid}) reported nothing and was ended`))
   }
 
   /** Detaches a task from its worker and kills the worker. @returns whether the kernel keeps the process alive */

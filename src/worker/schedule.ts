@@ -33,6 +33,8 @@ export interface WorkerLimits {
   readonly isShared?: true
   /** So many idle workers are started in advance and kept. */
   readonly minIdle: number
+  /** So many workers are started with the pool, and end when they are idle for long, to free their memory. */
+  readonly startedAhead?: number
   /**
    * While others run, a task waits so long for one of them before a further worker is started, one at a time. A start takes
    * longer than several small tasks. Undefined: no wait.

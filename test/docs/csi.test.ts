@@ -98,7 +98,8 @@ describe('docs/csi.md', () => {
       longAfterMs: 5000,
       maxPerKind: 16,
       maxPerNamespace: 8,
-      minIdle: 1,
+      minIdle: 0,
+      startedAhead: 1,
       growAfterMs: 100,
     })
     expect(page).toMatch(/At most four jobs run at a time; a job of more than 5 s .* does not count/)

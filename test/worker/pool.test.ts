@@ -85,7 +85,7 @@ describe('worker processes', () => {
   })
 
   it('are started one after the other while others run, each after a task has waited for the delay', async () => {
-    const limits = { ...LIMITS, maxQuick: 4, minIdle: 1, growAfterMs: 100 }
+    const limits = { ...LIMITS, maxQuick: 4, minIdle: 0, startedAhead: 1, growAfterMs: 100 }
     const start = (events: WorkerEvents<CsiTaskOutcome, CsiTaskProgress>): WorkerProcess<CsiTask> => {
       const fake: Fake = { ...events, jobs: [], killed: 0, closed: 0 }
       workers.push(fake)
@@ -105,6 +105,16 @@ describe('worker processes', () => {
     expect(directories()).toEqual([['/a', '/b'], ['/c']])
     await vi.advanceTimersByTimeAsync(100)
     expect(directories()).toEqual([['/a', '/b'], ['/c'], ['/d']])
+  })
+
+  it('that were started ahead are closed too when they get no task for long', async () => {
+    let closed = 0
+    const start = () => ({ send: () => {}, kill: () => {}, close: () => void closed++ })
+    new WorkerPool(start, { ...LIMITS, startedAhead: 1 }, LOST_CSI_TASK_OUTCOMES)
+    await vi.advanceTimersByTimeAsync(89_000)
+    expect(closed).toBe(0)
+    await vi.advanceTimersByTimeAsync(2000)
+    expect(closed).toBe(1)
   })
 
   it('that hang do not delay the tasks of other workers', async () => {

@@ -87,8 +87,9 @@ export const CSI_WORKER_LIMITS: WorkerLimits = {
   longAfterMs: 5000,
   maxPerKind: 16,
   maxPerNamespace: 8,
+  minIdle: 0,
   // The first publication after a start does not wait for a process.
-  minIdle: 1,
+  startedAhead: 1,
   growAfterMs: 100,
 }
 

@@ -1,67 +1,47 @@
-import { once } from 'node:events'
-import * as net from 'node:net'
-import { basename, dirname } from 'node:path'
+import type * as net from 'node:net'
 import * as grpc from '@grpc/grpc-js'
 import { formatError } from '../errors/refusal.ts'
-import { readPeerUser } from '../kernel/linux/processes.ts'
-import { nodeFs, showUserPaths } from '../kernel/path-handle.ts'
-import { openGuardedParentDirectory } from '../kernel/write-file.ts'
 import { acceptSocketPathAsAuthority } from './authority.ts'
-import { statSocketPath } from './socket.ts'
-
-const OWNER_ONLY_UMASK = 0o077
+import { listenOnPrivateSocket, type PrivateSocket } from './private-socket.ts'
 
 /** An error of the request. The caller gets the status INVALID_ARGUMENT. */
 export class InvalidArgumentError extends Error {}
 
-/** A gRPC server on a unix socket to which only its own user and root can connect. */
-export interface GrpcSocketServer {
-  readonly path: string
-  readonly inode: bigint | undefined
+/** A gRPC server on a private socket. */
+export interface GrpcSocketServer extends Omit<PrivateSocket, 'close'> {
   /** Removes the socket, and waits for running calls for at most `graceMs`. */
   close(graceMs: number): Promise<void>
 }
 
 /**
- * Starts a server. Resolves once it accepts connections. The socket is bound and removed below its directory's handle.
- * @throws {SystemError} as `openGuardedParentDirectory`; system errors, after which no socket is left
+ * Starts a server. Resolves once it accepts connections.
+ * @throws as `listenOnPrivateSocket`
  */
 export async function listenOnGrpcSocket(
   path: string,
   service: grpc.ServiceDefinition,
   handlers: grpc.UntypedServiceImplementation,
 ): Promise<GrpcSocketServer> {
-  // Open until the listener is closed, because closing removes the socket by the path that it was bound with.
-  const parent = openGuardedParentDirectory(nodeFs, dirname(path))
-  const bound = parent.at(basename(path))
   const server = new grpc.Server({ 'grpc.enable_channelz': 0 })
   server.addService(service, handlers)
   const injector = server.createConnectionInjector(grpc.ServerCredentials.createInsecure())
   const connections = new Set<net.Socket>()
-  const listener = net.createServer((socket) => {
-    if (!isTrustedSocketPeer(socket)) return void socket.destroy()
-    connections.add(socket)
-    socket.once('close', () => connections.delete(socket))
-    injector.injectConnection(acceptSocketPathAsAuthority(socket))
-  })
+  let listener: PrivateSocket
   try {
-    // listen creates the socket with the umask's mode, so that other users can connect at no time.
-    const umask = process.umask(OWNER_ONLY_UMASK)
-    listener.listen(bound)
-    process.umask(umask)
-    await once(listener, 'listening')
+    listener = await listenOnPrivateSocket(path, (socket) => {
+      connections.add(socket)
+      socket.once('close', () => connections.delete(socket))
+      injector.injectConnection(acceptSocketPathAsAuthority(socket))
+    })
   } catch (error) {
-    listener.close()
     server.forceShutdown()
-    parent[Symbol.dispose]()
-    throw showUserPaths(error, () => path)
+    throw error
   }
-  listener.on('error', () => {})
   return {
     path,
-    inode: statSocketPath(bound)?.ino,
+    inode: listener.inode,
     async close(graceMs) {
-      const closed = new Promise((resolve) => listener.close(resolve))
+      const closed = listener.close()
       const timer = setTimeout(() => server.forceShutdown(), graceMs)
       await new Promise<void>((resolve) => server.tryShutdown(() => resolve()))
       clearTimeout(timer)
@@ -69,17 +49,8 @@ export async function listenOnGrpcSocket(
       // The listener waits for every connection, also for those on which gRPC has received nothing yet.
       for (const socket of connections) socket.destroy()
       await closed
-      parent[Symbol.dispose]()
     },
   }
-}
-
-/** Returns whether the peer is root or this process's user. Other users can connect if the socket's mode was changed. */
-function isTrustedSocketPeer(socket: net.Socket): boolean {
-  // Node has no public way to read the descriptor.
-  const { _handle } = socket as { _handle?: { fd?: number } }
-  const user = readPeerUser(_handle?.fd ?? -1)
-  return user !== undefined && (user === 0 || user === process.geteuid?.())
 }
 
 /** Facts of a call in addition to its request. */

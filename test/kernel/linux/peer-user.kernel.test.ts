@@ -2,7 +2,7 @@ import * as fs from 'node:fs'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { expect, it, onTestFinished } from 'vitest'
-import { readPeerUser } from '../../../src/kernel/linux/processes.ts'
+import { readPeer } from '../../../src/kernel/linux/processes.ts'
 
 const descriptorOf = (socket: Socket) => (socket as { _handle?: { fd?: number } })._handle?.fd ?? -1
 
@@ -26,14 +26,14 @@ it("the user id of a Unix socket's peer is returned, and is undefined after the 
   onTestFinished(() => fs.rmSync(top, { recursive: true }))
   const socket = await accepted({ path: `${top}/socket` })
   expect(descriptorOf(socket)).toBeGreaterThan(2)
-  expect(readPeerUser(descriptorOf(socket))).toBe(process.geteuid?.())
+  expect(readPeer(descriptorOf(socket))).toEqual({ pid: process.pid, user: process.geteuid?.() })
   socket.destroy()
-  expect(readPeerUser(descriptorOf(socket))).toBeUndefined()
+  expect(readPeer(descriptorOf(socket))).toBeUndefined()
 })
 
 it("a descriptor without peer credentials never counts as root's: a file, or a connection by TCP", async () => {
   const file = fs.openSync('/dev/null', 'r')
   onTestFinished(() => fs.closeSync(file))
-  expect(readPeerUser(file)).toBeUndefined()
-  expect(readPeerUser(descriptorOf(await accepted({ port: 0, host: '127.0.0.1' })))).toBe(0xffffffff)
+  expect(readPeer(file)).toBeUndefined()
+  expect(readPeer(descriptorOf(await accepted({ port: 0, host: '127.0.0.1' })))).toEqual({ pid: 0, user: 0xffffffff })
 })

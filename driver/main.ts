@@ -7,7 +7,12 @@ import {
   isFlexVolumeVerb,
   parseFlexVolumeCall,
 } from '../src/frontends/flexvolume/protocol.ts'
-import { CSI_WORKER_VERB, ISOLATED_WORKER_VERB, NRI_WORKER_VERB } from '../src/kernel/worker-process.ts'
+import {
+  CSI_WORKER_VERB,
+  ISOLATED_WORKER_VERB,
+  NRI_WORKER_VERB,
+  RESIDENT_WORKER_VERB,
+} from '../src/kernel/worker-process.ts'
 import { discardStderr, STDERR, writeWholeText } from './streams.ts'
 
 const STDIN = 0
@@ -22,6 +27,7 @@ const WORKER_ENTRY_POINTS: ReadonlyMap<string | undefined, () => Promise<void>> 
     NRI_WORKER_VERB,
     async () => (await import('./nri-worker.ts').catch(exitAfterLoadError)).serveNriWorkerTasks(process.env),
   ],
+  [RESIDENT_WORKER_VERB, async () => (await import('./resident-worker.ts')).serveResidentCalls(process.env)],
 ])
 
 /** The only reader of argv, and the only writer of replies to kubelet. Kubelet logs argv after any exit status but 0. */

@@ -2,9 +2,13 @@ import * as fs from 'node:fs'
 import { isatty } from 'node:tty'
 import { runOperatorCommand } from '../src/cli/operate.ts'
 import { readConfig } from '../src/config/read-config.ts'
+import { startWorkers } from '../src/kernel/linux/child-process.ts'
 import { linuxDiagnosis } from '../src/kernel/linux/diagnosis.ts'
 import { linuxHost } from '../src/kernel/linux/index.ts'
+import { RESIDENT_WORKER_VERB } from '../src/kernel/worker-process.ts'
 import { watchNodeMounts } from '../src/repair/watch.ts'
+import { computeSilenceLimitMs } from '../src/worker/given-up.ts'
+import { keepResidentWorker } from '../src/worker/resident.ts'
 import {
   callBeforeTermination,
   createTerminationSignal,
@@ -50,6 +54,7 @@ export function runOperatorVerb(argv: readonly string[], env: NodeJS.ProcessEnv)
     },
     serveHealth: async (endpoint, sources) =>
       (await import('../src/metrics/health-server.ts')).serveHealth(endpoint, sources),
+    answerCalls: (config) => keepResidentWorker(startWorkers(RESIDENT_WORKER_VERB, env), computeSilenceLimitMs(config)),
     metrics: async (session) => (await import('../src/metrics/expose.ts')).writeMetrics(fs, session, MODEKEEP_VERSION),
     exposeMetrics: async (session, output) => {
       const { writeMetrics, writeTextfile } = await import('../src/metrics/expose.ts')

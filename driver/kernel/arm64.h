@@ -8,7 +8,7 @@ enum {
   SYS_setxattr = 5, SYS_getxattr = 8, SYS_listxattr = 11, SYS_removexattr = 14, SYS_ioctl = 29, SYS_flock = 32,
   SYS_mknodat = 33, SYS_mkdirat = 34, SYS_unlinkat = 35, SYS_umount2 = 39, SYS_fstatfs = 44, SYS_fchownat = 54,
   SYS_getdents64 = 61, SYS_lseek = 62, SYS_readlinkat = 78,
-  SYS_rt_sigprocmask = 135, SYS_futex = 98, SYS_getsockopt = 209, SYS_statx = 291,
+  SYS_rt_sigprocmask = 135, SYS_futex = 98, SYS_statx = 291,
   SYS_sync = 81, SYS_syncfs = 267,
 };
 

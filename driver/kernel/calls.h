@@ -9,7 +9,7 @@
 
 enum {
   SYS_pidfd_send_signal = 424, SYS_open_tree = 428, SYS_move_mount = 429, SYS_fsopen = 430, SYS_fsconfig = 431, SYS_fsmount = 432,
-  SYS_pidfd_open = 434, SYS_openat2 = 437, SYS_mount_setattr = 442, SYS_fchmodat2 = 452, SYS_statmount = 457, SYS_listmount = 458,
+  SYS_openat2 = 437, SYS_mount_setattr = 442, SYS_fchmodat2 = 452, SYS_statmount = 457, SYS_listmount = 458,
   SYS_listxattrat = 465,
 };
 

@@ -5,7 +5,7 @@
 enum { O_NOFOLLOW = 0400000 };
 
 enum {
-  SYS_lseek = 8, SYS_rt_sigprocmask = 14, SYS_ioctl = 16, SYS_getsockopt = 55,
+  SYS_lseek = 8, SYS_rt_sigprocmask = 14, SYS_ioctl = 16,
   SYS_flock = 73, SYS_fstatfs = 138, SYS_umount2 = 166, SYS_setxattr = 188, SYS_getxattr = 191, SYS_listxattr = 194,
   SYS_removexattr = 197, SYS_getdents64 = 217, SYS_mkdirat = 258, SYS_mknodat = 259, SYS_fchownat = 260,
   SYS_unlinkat = 263, SYS_readlinkat = 267, SYS_futex = 202, SYS_statx = 332,

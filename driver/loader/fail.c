@@ -13,11 +13,6 @@ static const char *name(long error) {
   return 0;
 }
 
-static int is(const char *word, const char *verb) {
-  while (*word && *word == *verb) word++, verb++;
-  return *word == *verb;
-}
-
 /* Kubelet gives none of these verbs: it is a container or a person that has to see the failure. */
 static int installs(void) {
   char arguments[4200];
@@ -26,7 +21,7 @@ static int installs(void) {
   if (size <= 0) return 0;
   arguments[size] = 0;
   word first = length(arguments) + 1;
-  return first < (word)size && (is(arguments + first, "install") || is(arguments + first, "uninstall"));
+  return first < (word)size && (equals(arguments + first, "install") || equals(arguments + first, "uninstall"));
 }
 
 /* Status 0 and stdout: on any other status kubelet logs the whole command line, with its secrets. */

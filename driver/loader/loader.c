@@ -21,9 +21,10 @@ word load(word *stack, word *lower) {
   if (count == 0) fail("it was started without a program name", 0);
   raise_limits();
   char *variable = hide_arguments(argv, count);
+  struct unanswered resident = ask_resident(argv, count, argv + count + 1);
   check_calls();
   check_threads();
-  char *supervised = supervise(argv, count, variable + KERNEL_VARIABLE_ROOM);
+  char *supervised = supervise(argv, count, variable + KERNEL_VARIABLE_ROOM, resident);
   carry_libraries();
   append_number(append(variable, KERNEL_VARIABLE), carry_kernel());
 

@@ -44,6 +44,12 @@ struct config {
 #define KERNEL_VARIABLE_ROOM (sizeof KERNEL_VARIABLE + MOST_DIGITS)
 #define SUPERVISED_VARIABLE_ROOM (sizeof SUPERVISED_VARIABLE + 2 * MOST_DIGITS + sizeof "  ended")
 
+/* A worker that accepted a call and fell silent; `pid` is 0 where there is none. */
+struct unanswered {
+  long pid;
+  word silent_ms;
+};
+
 #pragma GCC visibility push(hidden)
 
 extern const struct config config;
@@ -53,7 +59,10 @@ void raise_limits(void);
 void check_threads(void);
 void check_calls(void);
 char *hide_arguments(char **argv, word count);
-char *supervise(char **argv, word count, char *variable);
+struct unanswered ask_resident(char **argv, word count, char **envp);
+/* Ends this process with a reply. Returns how long a worker was silent that had accepted the call; 0 if none had. */
+word relay_resident(int connection, word accept_ms);
+char *supervise(char **argv, word count, char *variable, struct unanswered resident);
 char **keep_known_environment(char **envp, char **to, char *variable, char *supervised);
 void carry_libraries(void);
 int carry_kernel(void);

@@ -27,11 +27,6 @@ char *hide_arguments(char **argv, word count) {
 static const char known[] =
     "PATH=\0HOME=\0LANG=\0LC_\0TERM=\0COLORTERM=\0NO_COLOR=\0FORCE_COLOR=\0COLUMNS=\0LINES=\0MODEKEEP_\0";
 
-static int begins_with(const char *text, const char *prefix) {
-  while (*prefix && *prefix == *text) prefix++, text++;
-  return !*prefix;
-}
-
 static int is_known(const char *variable) {
   if (begins_with(variable, KERNEL_VARIABLE) || begins_with(variable, SUPERVISED_VARIABLE)) return 0;
   for (const char *prefix = known; *prefix; prefix += length(prefix) + 1)

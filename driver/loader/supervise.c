@@ -14,18 +14,14 @@
 #define OUTPUT 1
 
 struct supervised {
+  /* 0 for a worker that another process started. */
   long pid;
   int output;
   /* Its reply has begun: from there on every byte is kubelet's. */
   int has_replied;
   word patience_ms, silent_ms, number;
-  int has_number;
+  int has_number, was_heard;
 };
-
-static int is(const char *text, const char *other) {
-  while (*text && *text == *other) text++, other++;
-  return *text == *other;
-}
 
 static int has_ended(const struct supervised *child, int *status) {
   long result = CALL(wait4, child->pid, status, WNOHANG, 0, 0, 0);
@@ -51,6 +47,7 @@ static void write_all(const char *bytes, long size) {
 /* Before its reply the child writes lines: an empty one says that it is alive, a number how long it may be silent. */
 static void hear(struct supervised *child, const char *bytes, long size) {
   child->silent_ms = 0;
+  child->was_heard = 1;
   while (size > 0 && !child->has_replied) {
     if (*bytes >= '0' && *bytes <= '9') {
       child->number = child->number * 10 + (*bytes - '0');
@@ -75,7 +72,10 @@ static void end_as(int status) {
   for (;;) CALL(exit_group, signal ? 128 + signal : status >> 8 & 0xff, 0, 0, 0, 0, 0);
 }
 
-/* Returns when the child has been silent for longer than it may; where it has ended, this process ends too. */
+/*
+ * Returns when the child has been silent for longer than it may; where it has ended, this process ends too. For a worker that
+ * another process started, returns also when its connection is closed.
+ */
 static void relay(struct supervised *child) {
   char bytes[4096];
   int status = 0, is_open = 1;
@@ -83,7 +83,8 @@ static void relay(struct supervised *child) {
   while (child->silent_ms < child->patience_ms) {
     struct poll descriptor = {child->output, POLLIN, 0};
     /* Its output is closed a moment before it ends. */
-    word wait_ns = is_open ? POLL_MS * 1000000 : ENDING_NS;
+    word poll_ms = child->patience_ms < POLL_MS ? child->patience_ms : POLL_MS;
+    word wait_ns = is_open ? poll_ms * 1000000 : ENDING_NS;
     struct time timeout = {0, wait_ns};
     long ready = CALL(ppoll, &descriptor, is_open, &timeout, 0, 0, 0);
     /* Without ppoll no time passes here: the read waits for the child, which is not given up then. */
@@ -96,8 +97,23 @@ static void relay(struct supervised *child) {
       child->silent_ms += silent_ns / 1000000;
       silent_ns %= 1000000;
     }
-    if ((!is_open || ready == 0) && has_ended(child, &status)) end_as(status);
+    if (child->pid == 0 && !is_open) return;
+    if (child->pid != 0 && (!is_open || ready == 0) && has_ended(child, &status)) end_as(status);
   }
+}
+
+/* As Node does: kubelet may have stopped reading. */
+static void ignore_closed_output(void) {
+  struct signal_action ignored = {.handler = SIG_IGN};
+  CALL(rt_sigaction, SIGPIPE, &ignored, 0, sizeof ignored.mask, 0, 0);
+}
+
+word relay_resident(int connection, word accept_ms) {
+  struct supervised worker = {.output = connection, .patience_ms = accept_ms};
+  ignore_closed_output();
+  relay(&worker);
+  if (worker.has_replied) end_as(0);
+  return worker.was_heard && worker.silent_ms >= worker.patience_ms ? worker.silent_ms : 0;
 }
 
 /* Returns 0 in the child, which goes on to Node; -errno where there can be none. */
@@ -135,26 +151,29 @@ static int give_up(const struct supervised *child) {
   return 1;
 }
 
+static void name_given_up(char *end, word pid, word silent_ms, int is_left) {
+  end = append(append_number(end, pid), " ");
+  append(append_number(end, silent_ms), is_left ? " left" : " ended");
+}
+
 /*
  * Returns in the process that becomes Node. A call that was given up is made once more, by a process that learns so from the
- * variable: it answers for the first one, and asks nothing of the volume.
+ * variable: it answers for the first one, and asks nothing of the volume. `resident` is a worker that was given up.
  */
-char *supervise(char **argv, word count, char *variable) {
+char *supervise(char **argv, word count, char *variable, struct unanswered resident) {
   struct supervised child;
-  if (count < 3 || (!is(argv[1], "mount") && !is(argv[1], "unmount"))) return 0;
+  if (count < 3 || (!equals(argv[1], "mount") && !equals(argv[1], "unmount"))) return 0;
   char *end = append(variable, SUPERVISED_VARIABLE);
+  if (resident.pid) name_given_up(end, resident.pid, resident.silent_ms, 1);
   long pid = start(&child);
   if (failed(pid)) return 0;
   if (pid == 0) return variable;
-  /* As Node does: kubelet may have stopped reading. */
-  struct signal_action ignored = {.handler = SIG_IGN};
-  CALL(rt_sigaction, SIGPIPE, &ignored, 0, sizeof ignored.mask, 0, 0);
+  ignore_closed_output();
   relay(&child);
   word silent_ms = child.silent_ms;
   int is_left = give_up(&child);
   if (child.has_replied) end_as(0);
-  end = append(append_number(end, pid), " ");
-  append(append_number(end, silent_ms), is_left ? " left" : " ended");
+  name_given_up(end, pid, silent_ms, is_left);
   pid = start(&child);
   if (pid == 0) return variable;
   if (!failed(pid)) {

@@ -10,6 +10,8 @@ enum {
   MFD_CLOEXEC = 1, MFD_ALLOW_SEALING = 2, MFD_NOEXEC_SEAL = 8, EINVAL = 22, EAGAIN = 11, PR_SET_DUMPABLE = 4, WALL = 0x40000000,
   RLIMIT_CPU = 0, RLIMIT_FSIZE = 1, RLIMIT_DATA = 2, RLIMIT_STACK = 3, RLIMIT_NPROC = 6, RLIMIT_NOFILE = 7, RLIMIT_AS = 9,
   POLLIN = 1, WNOHANG = 1, SIGKILL = 9, SIGPIPE = 13, SIG_IGN = 1, SIGCHLD = 17, EINTR = 4, PR_SET_PDEATHSIG = 1,
+  AF_UNIX = 1, SOCK_STREAM = 1, SOCK_NONBLOCK = 04000, SOCK_CLOEXEC = 02000000, SOL_SOCKET = 1, SO_PEERCRED = 17,
+  SO_PEERPIDFD = 77, SHUT_WR = 1, MSG_NOSIGNAL = 0x4000,
   F_ADD_SEALS = 1033, F_SEAL_SEAL = 1, F_SEAL_SHRINK = 2, F_SEAL_GROW = 4, F_SEAL_WRITE = 8,
 };
 
@@ -42,6 +44,16 @@ static inline word length(const char *text) {
   word n = 0;
   while (text[n]) n++;
   return n;
+}
+
+static inline int equals(const char *text, const char *other) {
+  while (*text && *text == *other) text++, other++;
+  return *text == *other;
+}
+
+static inline int begins_with(const char *text, const char *prefix) {
+  while (*prefix && *prefix == *text) prefix++, text++;
+  return !*prefix;
 }
 
 static inline void copy(char *to, const char *from, word size) {

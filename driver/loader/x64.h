@@ -7,6 +7,8 @@ enum {
   SYS_rt_sigaction = 13, SYS_getpid = 39, SYS_clone = 56, SYS_kill = 62, SYS_getppid = 110, SYS_ppoll = 271, SYS_dup3 = 292,
   SYS_pipe2 = 293,
   SYS_wait4 = 61, SYS_fcntl = 72, SYS_prctl = 157, SYS_exit_group = 231, SYS_openat = 257, SYS_faccessat = 269,
+  SYS_socket = 41, SYS_connect = 42, SYS_sendto = 44, SYS_shutdown = 48, SYS_getsockopt = 55, SYS_umask = 95, SYS_newfstatat = 262,
+  SYS_pidfd_open = 434,
   SYS_prlimit64 = 302, SYS_memfd_create = 319,
 };
 

@@ -4,8 +4,9 @@ import type { Fault } from '../errors/fault.ts'
 import type { Host } from '../kernel/host.ts'
 import type { Session } from '../state/session.ts'
 import type { DoctorContext } from './commands/doctor.ts'
-import type { HealthServerStarter, NodeWatcher } from './commands/heal.ts'
+import type { NodeWatcher } from './commands/heal.ts'
 import type { CommandOfVerb } from './commands/index.ts'
+import type { HealthServerStarter } from './commands/options.ts'
 
 /** File descriptors of stdout and stderr. */
 type OutputDescriptor = 1 | 2
@@ -36,6 +37,8 @@ export interface OperatorContext extends Omit<DoctorContext, 'configuration'> {
   onInterrupt(report: () => void): Disposable
   watch: NodeWatcher
   serveHealth: HealthServerStarter
+  /** Keeps a worker to which the loader hands kubelet's calls, until it is disposed of. */
+  answerCalls(config: NodeConfig): Disposable
   /** Each walk runs in a process of its own, because this process must not wait for a locked directory. */
   isolatesWalks?: true
   /** Returns all metrics in Prometheus' text format. */

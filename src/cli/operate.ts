@@ -165,6 +165,7 @@ async function runNodeCommand(context: OperatorContext, command: NodeCommand, is
     const { serveHealth, metrics } = context
     // A watch continues to repair even if stdout cannot be written.
     const printIfPossible = (found: CommandDocument) => void hasCallSucceeded(() => printDocument(found))
+    using _worker = command.answersCalls ? context.answerCalls(config) : undefined
     await healAfterEachChange(session, command, { fs, watch, configNow, report: printIfPossible, serveHealth, metrics })
     return EXIT_SUCCESS
   }

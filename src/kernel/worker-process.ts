@@ -31,6 +31,9 @@ export type StartWorker<Job, Outcome, Progress = never> = (
 export const CSI_WORKER_VERB = 'csi-worker'
 export const NRI_WORKER_VERB = 'nri-worker'
 
+/** The first argument of the worker that answers calls of the loader. */
+export const RESIDENT_WORKER_VERB = 'resident-worker'
+
 /** The first argument of a worker that runs one task for its parent, and ends with it. The second is the parent's pid. */
 export const ISOLATED_WORKER_VERB = 'isolated-worker'
 

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { Socket } from 'node:net'
-import type { HealthServerStarter } from '../cli/commands/heal.ts'
+import type { HealthServerStarter } from '../cli/commands/options.ts'
 import { createFault } from '../errors/fault.ts'
 import { formatError, Refusal } from '../errors/refusal.ts'
 

@@ -47,6 +47,7 @@ const world = (argv: string[], more: Partial<OperatorContext> = {}): OperatorCon
   watch: async () => {},
   exposeMetrics: async () => {},
   serveHealth: async () => ({ [Symbol.dispose]() {} }),
+  answerCalls: () => ({ [Symbol.dispose]() {} }),
   metrics: async () => '',
   runInstaller: async () => 7,
   runPlugin: async () => 7,

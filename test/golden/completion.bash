@@ -48,7 +48,7 @@ _modekeep() {
         case $before in
           --kubelet-dir) words="" files=-d records="" ;;
           --listen) words="" files= records="" ;;
-          *) options="--dry-run --watch --kubelet-subpaths --kubelet-dir --listen --metrics --json -h --help"; words="" files= records="" ;;
+          *) options="--dry-run --watch --kubelet-subpaths --kubelet-dir --listen --metrics --answer-calls --json -h --help"; words="" files= records="" ;;
         esac
         ;;
       doctor)

@@ -79,6 +79,7 @@ complete -c modekeep -n '__modekeep_at heal' -l kubelet-subpaths -d 'also repair
 complete -c modekeep -n '__modekeep_at heal' -l kubelet-dir -x -a '(__fish_complete_directories (commandline -ct) "")' -d 'where kubelet keeps its pods (default: /var/lib/kubelet)'
 complete -c modekeep -n '__modekeep_at heal' -l listen -x -d 'with --watch: answer HTTP there, /healthz while it runs and /readyz while its heals succeed; :PORT is every address'
 complete -c modekeep -n '__modekeep_at heal' -l metrics -d 'with --listen: also answer /metrics, in Prometheus\' text format (docs/metrics.md)'
+complete -c modekeep -n '__modekeep_at heal' -l answer-calls -d 'with --watch: also answer kubelet\'s FlexVolume calls, in a process that is ready; a mount then takes a fraction of the time'
 complete -c modekeep -n '__modekeep_at heal' -l json -d 'one JSON document on stdout; with --watch one line each time'
 complete -c modekeep -n '__modekeep_at heal' -l help -s h -d 'this text'
 complete -c modekeep -n '__modekeep_at doctor' -l config -r -F -d 'check this file in place of the node\'s configuration, before it is installed'

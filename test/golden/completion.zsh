@@ -120,6 +120,7 @@ _modekeep() {
         '(--kubelet-dir)--kubelet-dir=[where kubelet keeps its pods (default\: /var/lib/kubelet)]:DIR:_files -/' \
         '(--listen)--listen=[with --watch\: answer HTTP there, /healthz while it runs and /readyz while its heals succeed; \:PORT is every address]:ADDRESS\:PORT: ' \
         '(--metrics)--metrics[with --listen\: also answer /metrics, in Prometheus'\'' text format (docs/metrics.md)]' \
+        '(--answer-calls)--answer-calls[with --watch\: also answer kubelet'\''s FlexVolume calls, in a process that is ready; a mount then takes a fraction of the time]' \
         '(--json)--json[one JSON document on stdout; with --watch one line each time]' \
         '(-h --help)-h[this text]' \
         '(-h --help)--help[this text]' \

@@ -14,6 +14,8 @@ export class NodeDirectory {
   readonly log: string
   /** A program and its arguments, in front of the binary in every call. */
   wrapper: readonly string[] = []
+  /** Variables of each call, in addition to the configuration's. */
+  variables: Readonly<Record<string, string>> = {}
 
   constructor() {
     this.top = fs.mkdtempSync(`${tmpdir()}/modekeep-binary-`)
@@ -51,7 +53,7 @@ export class NodeDirectory {
     // One pipe for both streams, as kubelet's CombinedOutput has it.
     const child = spawn('/bin/sh', ['-c', 'exec "$@" 2>&1', 'sh', ...this.wrapper, BINARY, ...args], {
       stdio: ['ignore', 'pipe', 'inherit'],
-      env: { MODEKEEP_CONFIG: `${this.top}/config.json` },
+      env: { MODEKEEP_CONFIG: `${this.top}/config.json`, ...this.variables },
     })
     let text = ''
     child.stdout.on('data', (data) => {

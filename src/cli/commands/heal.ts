@@ -16,8 +16,16 @@ import { listAllStagedProcesses } from '../../volume/kind/staged.ts'
 import { type ContainerFinding, findContainerProblems } from '../node-state/containers.ts'
 import { alignColumns } from '../output/output.ts'
 import { readKubeletDirectory } from './operands.ts'
-import { type ListenAddress, parseListenAddress } from './options.ts'
+import { type HealthEndpoint, type HealthServerStarter, parseListenAddress } from './options.ts'
 import type { SessionVerb } from './verb.ts'
+
+/** Options, and the one without which each makes no sense. */
+const NEEDED_OPTIONS = {
+  'kubelet-dir': 'kubelet-subpaths',
+  listen: 'watch',
+  metrics: 'listen',
+  'answer-calls': 'watch',
+}
 
 export const healVerb: SessionVerb<HealCommand, HealDocument> = {
   summary: 'repair mounts whose source, daemon or layers changed',
@@ -38,6 +46,8 @@ export const healVerb: SessionVerb<HealCommand, HealDocument> = {
     listen:
       'with --watch: answer HTTP there, /healthz while it runs and /readyz while its heals succeed; :PORT is every address',
     metrics: "with --listen: also answer /metrics, in Prometheus' text format (docs/metrics.md)",
+    'answer-calls':
+      "with --watch: also answer kubelet's FlexVolume calls, in a process that is ready; a mount then takes a fraction of the time",
     json: 'one JSON document on stdout; with --watch one line each time',
   },
   examples: ['modekeep heal --dry-run --kubelet-subpaths'],
@@ -46,15 +56,14 @@ export const healVerb: SessionVerb<HealCommand, HealDocument> = {
     const { given, refuse } = args
     const isDry = given.has('dry-run')
     const isWatching = given.has('watch')
-    const isForKubelet = given.has('kubelet-subpaths')
-    if (given.has('kubelet-dir') && !isForKubelet)
-      refuse('--kubelet-dir is for --kubelet-subpaths', 'give both, or leave it out')
     if (isWatching && isDry) refuse('--watch repairs and --dry-run does not', 'keep one')
-    if (given.has('listen') && !isWatching) refuse('--listen is for --watch', 'give both, or leave it out')
-    if (given.has('metrics') && !given.has('listen')) refuse('--metrics is for --listen', 'give both, or leave it out')
+    for (const [name, other] of Object.entries(NEEDED_OPTIONS))
+      if (given.has(name) && !given.has(other)) refuse(`--${name} is for --${other}`, 'give both, or leave it out')
     const where = parseListenAddress(given.get('listen') ?? '')
     const listen = where && { ...where, hasMetrics: given.has('metrics') }
-    return { verb: 'heal', listen, isDry, isWatching, kubelet: isForKubelet ? readKubeletDirectory(args) : undefined }
+    const kubelet = given.has('kubelet-subpaths') ? readKubeletDirectory(args) : undefined
+    const answersCalls = given.has('answer-calls') || undefined
+    return { verb: 'heal', listen, isDry, isWatching, kubelet, answersCalls }
   },
   run: healNode,
   /** Formats the unhealthy mounts, and the count of healthy ones. */
@@ -79,22 +88,6 @@ export const healVerb: SessionVerb<HealCommand, HealDocument> = {
   hasTrouble: ({ mounts }) => mounts.some(({ action }) => action === 'failed'),
 }
 
-/** The address that `heal --watch` listens at. */
-interface HealthEndpoint extends ListenAddress {
-  /** Serves scrapes in addition to probes. */
-  hasMetrics: boolean
-}
-
-interface HealthServerInputs {
-  /** Returns why heals fail now; undefined: the last heal succeeded. */
-  notReady(): string | undefined
-  /** Returns metrics in Prometheus' text format; undefined: no metrics are served. */
-  metrics: (() => Promise<string>) | undefined
-}
-
-/** Serves probes and scrapes over HTTP until it is disposed of. */
-export type HealthServerStarter = (endpoint: ListenAddress, sources: HealthServerInputs) => Promise<Disposable>
-
 /** A daemon may have crashed before it was watched. Until its last thread ends, its mount appears healthy. */
 const REPAIR_SETTLING_MS = 3000
 
@@ -107,6 +100,8 @@ export interface HealCommand {
   isDry: boolean
   isWatching: boolean
   listen: HealthEndpoint | undefined
+  /** A worker of this process answers kubelet's calls. */
+  answersCalls?: boolean | undefined
   kubelet: string | undefined
 }
 

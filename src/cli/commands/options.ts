@@ -82,6 +82,7 @@ const OPTION_FORMS = {
     fault: checkListenAddress,
   },
   metrics: createFlagForm(),
+  'answer-calls': createFlagForm(),
   namespace: { type: 'string', short: 'n', value: 'NAMESPACE', example: 'a namespace', fault: checkNamespaceName },
   format: { type: 'string', short: 'o', value: 'json|yaml|wide|name' },
   since: { type: 'string', value: 'TIME', example: 'how long ago, such as 1h or 30m,', fault: checkDuration },
@@ -178,6 +179,22 @@ export interface ListenAddress {
   address: string | undefined
   port: number
 }
+
+/** The address that `heal --watch` listens at. */
+export interface HealthEndpoint extends ListenAddress {
+  /** Serves scrapes in addition to probes. */
+  hasMetrics: boolean
+}
+
+interface HealthServerInputs {
+  /** Returns why heals fail now; undefined: the last heal succeeded. */
+  notReady(): string | undefined
+  /** Returns metrics in Prometheus' text format; undefined: no metrics are served. */
+  metrics: (() => Promise<string>) | undefined
+}
+
+/** Serves probes and scrapes over HTTP until it is disposed of. */
+export type HealthServerStarter = (endpoint: ListenAddress, sources: HealthServerInputs) => Promise<Disposable>
 
 /** Parses `ADDRESS:PORT` or `:PORT`; an IPv6 address has brackets. Returns undefined for any other text. */
 export function parseListenAddress(text: string): ListenAddress | undefined {

@@ -87,9 +87,12 @@ function startWorkerProcess<Outcome, Progress>(
  */
 export function startWorkers<Job, Outcome, Progress = never>(
   verb: string,
-  { MODEKEEP_CONFIG }: NodeJS.ProcessEnv,
+  { MODEKEEP_CONFIG, MODEKEEP_SOCKET }: NodeJS.ProcessEnv,
 ): StartWorker<Job, Outcome, Progress> {
-  const env = MODEKEEP_CONFIG === undefined ? {} : { MODEKEEP_CONFIG }
+  const env = {
+    ...(MODEKEEP_CONFIG !== undefined && { MODEKEEP_CONFIG }),
+    ...(MODEKEEP_SOCKET !== undefined && { MODEKEEP_SOCKET }),
+  }
   return ({ onReport, onExit }) => {
     const { child, exited, outputEnd } = startWorkerProcess<Outcome, Progress>([verb], env, [], onReport)
     void reportExit()

@@ -17,14 +17,14 @@ export async function answerVolumeCallOnNode(call: VolumeCall, env: NodeJS.Proce
   const file = await readConfig(env)
   const supervised =
     env.MODEKEEP_SUPERVISED === undefined ? {} : enableLoaderSupervision(env.MODEKEEP_SUPERVISED, file.config)
-  return answerSupervisedVolumeCall(call, file, supervised, {})
+  return answerSupervisedVolumeCall(call, file, { ...supervised, endsWithCall: true }, {})
 }
 
 /** @param facts fields of the call's log lines, in addition to the call's own */
 export function answerSupervisedVolumeCall(
   call: VolumeCall,
   { config, faults }: ConfigFile,
-  supervised: Pick<Session, 'mayHang' | 'isAlive' | 'limitSilence' | 'givenUp'>,
+  supervised: Pick<Session, 'endsWithCall' | 'isAlive' | 'limitSilence' | 'givenUp'>,
   facts: { door?: 'resident' },
 ): Promise<FlexVolumeReply> {
   const { verb, directory } = call

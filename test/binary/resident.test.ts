@@ -157,6 +157,22 @@ describe.skipIf(!isRoot)(title, () => {
     expect(node.doors()).toEqual(['mount: own process'])
   })
 
+  it('leave the worker in place if their arguments are invalid', async () => {
+    const node = new ResidentNode()
+    await node.serve()
+    const worker = node.worker()
+    for (const call of [
+      ['mount', 'relative', '{}'],
+      ['unmount', '/a/../b'],
+      ['mount', node.podDirectory('a'), '{'],
+    ]) {
+      expect(await node.call(...call)).toMatchObject({ status: 'Failure' })
+    }
+    expect(await node.mount('a')).toEqual({ status: 'Success' })
+    expect(node.worker()).toBe(worker)
+    expect(node.doors().at(-1)).toBe('mount: resident')
+  })
+
   it('do not go to another program that listens at the socket', async () => {
     const node = new ResidentNode()
     fs.mkdirSync(`${node.top}/run`)

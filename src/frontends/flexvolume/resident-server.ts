@@ -29,6 +29,9 @@ export function listenForResidentCalls(path: string, answer: AnswerResidentCall)
       const reply = call && (await answer(call, (text) => void socket.write(text)))
       if (reply === undefined) socket.destroy()
       else socket.end(reply)
+    } catch {
+      // The caller makes the call itself, and reports what is wrong with it.
+      socket.destroy()
     } finally {
       isBusy = false
     }

@@ -18,7 +18,7 @@ type MountCallArguments = Pick<Extract<FlexVolumeCall, { verb: 'mount' }>, 'dire
 
 /** Part of a call's session that the process provides. */
 export interface VolumeCallContext
-  extends Pick<Session, 'host' | 'config' | 'mayHang' | 'isAlive' | 'limitSilence' | 'givenUp'> {
+  extends Pick<Session, 'host' | 'config' | 'mayHang' | 'endsWithCall' | 'isAlive' | 'limitSilence' | 'givenUp'> {
   log: CallLog
   /** Faults of the node's configuration. A mount is refused for them, an unmount is not. */
   configFaults: readonly Fault[]
@@ -35,13 +35,13 @@ export function createCallSession(
   context: VolumeCallContext,
   decodeSecrets: () => PodSecrets = () => new Map(),
 ): Session {
-  const { host, config, mayHang, isAlive, limitSilence, givenUp, log, progress, waits } = context
+  const { host, config, mayHang, endsWithCall, isAlive, limitSilence, givenUp, log, progress, waits } = context
   return {
     ...(waits && { waits }),
     host,
     config,
     mayHang,
-    endsWithCall: true,
+    ...(endsWithCall && { endsWithCall }),
     ...(isAlive && { isAlive: () => isAlive() }),
     ...(limitSilence && { limitSilence }),
     givenUp,

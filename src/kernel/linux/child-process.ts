@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { execa } from 'execa'
 import { Refusal } from '../../errors/refusal.ts'
 import { nodeFs } from '../path-handle.ts'
-import { tolerateSystemErrors } from '../system-error.ts'
+import { getErrno, tolerateSystemErrors } from '../system-error.ts'
 import { ResponseTimer, resolveWithinTimeout, retryUntilDefined } from '../waiting.ts'
 import {
   ISOLATED_WORKER_VERB,
@@ -143,6 +143,10 @@ export async function runTaskInWorker({
     }
   })
   if (child.pid === undefined) throw createWorkerStartRefusal((await child).code)
+  child.stdin.on('error', (error) => {
+    // A worker that has ended reads nothing, and its exit is reported.
+    if (getErrno(error) !== 'EPIPE') failure ??= { error }
+  })
   // The pipe stays open: its end tells the child that this process has ended.
   child.stdin.write(`${task}\n`)
   let exitStatus = await Promise.race([exited, timedOut.promise])

@@ -1,4 +1,4 @@
-import { basename, dirname } from 'node:path'
+import { dirname } from 'node:path'
 import { readConfig } from '../src/config/read-config.ts'
 import {
   createInitReply,
@@ -11,8 +11,8 @@ import { listenForResidentCalls } from '../src/frontends/flexvolume/resident-ser
 import { linuxHost } from '../src/kernel/linux/index.ts'
 import { markProcessSupervised } from '../src/kernel/linux/processes.ts'
 import { nodeFs } from '../src/kernel/path-handle.ts'
-import { makeDirectories, openGuardedParentDirectory } from '../src/kernel/write-file.ts'
-import { removeStaleSocket, statSocketPath } from '../src/rpc/socket.ts'
+import { makeDirectories } from '../src/kernel/write-file.ts'
+import { removeStaleSocketAt, watchForLostSocket } from '../src/rpc/socket.ts'
 import { computeSilenceLimitMs } from '../src/worker/given-up.ts'
 import { startPeriodicReports } from '../src/worker/serve.ts'
 import { keepHeapSmall } from './process.ts'
@@ -22,8 +22,6 @@ import { answerSupervisedVolumeCall } from './volume-call.ts'
 /** The loader's default: driver/loader/resident.c. */
 const DEFAULT_SOCKET_PATH = '/run/modekeep/flexvolume.sock'
 const SOCKET_DIRECTORY_MODE = 0o700
-/** The worker checks at this interval whether its socket still exists. */
-const SOCKET_CHECK_INTERVAL_MS = 10_000
 /** A worker that took longer for a call ends after it, to free its memory. */
 const LONG_CALL_MS = 5000
 
@@ -36,10 +34,7 @@ export async function serveResidentCalls(env: NodeJS.ProcessEnv): Promise<void> 
   process.stdin.once('end', ended.resolve).once('error', ended.resolve).resume()
   const path = env.MODEKEEP_SOCKET ?? DEFAULT_SOCKET_PATH
   makeDirectories(nodeFs, dirname(path), SOCKET_DIRECTORY_MODE)
-  {
-    using parent = openGuardedParentDirectory(nodeFs, dirname(path))
-    if (!(await removeStaleSocket(parent, basename(path)))) return
-  }
+  if (!(await removeStaleSocketAt(path))) return
   await Promise.all([
     readConfig(env),
     import('../src/mount/run.ts'),
@@ -52,11 +47,10 @@ export async function serveResidentCalls(env: NodeJS.ProcessEnv): Promise<void> 
     if (performance.now() - began >= LONG_CALL_MS) ended.resolve()
     return reply && formatReplyLine(reply)
   })
-  const checking = setInterval(() => {
-    if (statSocketPath(path)?.ino !== listener.inode) ended.resolve()
-  }, SOCKET_CHECK_INTERVAL_MS)
-  await ended.promise
-  clearInterval(checking)
+  {
+    using _watch = watchForLostSocket([listener], () => ended.resolve())
+    await ended.promise
+  }
   await listener.close()
 }
 

@@ -2,7 +2,7 @@
 #include "sys.h"
 
 /*
- * On a node where "modekeep heal --watch" runs, its worker answers kubelet's call, and Node need not start. The worker is
+ * On a node where "modekeep heal --watch --answer-calls" runs, its worker answers kubelet's call, and Node need not start. The worker is
  * asked only if it is this executable, run by root, in this mount namespace and with this root. Whatever prevents that is no
  * fault: this process then makes the call itself.
  */

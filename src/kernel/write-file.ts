@@ -144,7 +144,7 @@ export function removeInDirectory(fs: NodeFsModule, parent: ParentDirectory, nam
 /** Names the temporary file of `replaceFile`. It remains if a process crashes before the rename. */
 export const formatTemporaryName = (name: string): string => `${name}.new`
 
-/** What survives a power cut: content and name; the content, with its name once the directory is synced; nothing. */
+/** Durability of a replaced file. `full`: content and name; `content`: the name once its directory is synced; `none`: nothing. */
 export type ReplacementDurability = 'full' | 'content' | 'none'
 
 /** Writes a temporary file and renames it. */

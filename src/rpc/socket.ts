@@ -1,8 +1,9 @@
 import * as fs from 'node:fs'
 import * as net from 'node:net'
+import { basename, dirname } from 'node:path'
 import { isOwnedByRootOrSelf, nodeFs, openPathHandle, type PathHandle } from '../kernel/path-handle.ts'
 import { SystemError } from '../kernel/system-error.ts'
-import { type ParentDirectory, removeInDirectory } from '../kernel/write-file.ts'
+import { openGuardedParentDirectory, type ParentDirectory, removeInDirectory } from '../kernel/write-file.ts'
 
 /** Limit of sockaddr_un: 108 bytes with the terminating zero. modekeep itself connects by short links, but kubelet and runtimes use the path. */
 export const MAX_SOCKET_PATH_BYTES = 107
@@ -38,6 +39,26 @@ export async function removeStaleSocket(parent: ParentDirectory, name: string): 
   if (statSocketPath(path)?.ino !== stat.ino) return false
   removeInDirectory(nodeFs, parent, name)
   return true
+}
+
+/** Like `removeStaleSocket`, by path. @throws {SystemError} as `openGuardedParentDirectory` */
+export async function removeStaleSocketAt(path: string): Promise<boolean> {
+  using parent = openGuardedParentDirectory(nodeFs, dirname(path))
+  return await removeStaleSocket(parent, basename(path))
+}
+
+const SOCKET_CHECK_INTERVAL_MS = 10_000
+
+/** Calls `onLost` each time that a socket is found removed or replaced: nobody can connect any more. */
+export function watchForLostSocket<Socket extends { path: string; inode: bigint | undefined }>(
+  sockets: readonly Socket[],
+  onLost: (socket: Socket) => void,
+): Disposable {
+  const timer = setInterval(() => {
+    const lost = sockets.find(({ path, inode }) => statSocketPath(path)?.ino !== inode)
+    if (lost) onLost(lost)
+  }, SOCKET_CHECK_INTERVAL_MS)
+  return { [Symbol.dispose]: () => clearInterval(timer) }
 }
 
 /**

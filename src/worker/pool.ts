@@ -96,11 +96,12 @@ export class WorkerPool<Job extends { do: string }, Outcome, Progress = never> {
 
   #dispatch(): void {
     for (;;) {
-      const next = findNextRunnableTask(this.#waiting, [...this.#running], performance.now(), this.#limits)
+      const now = performance.now()
+      const next = findNextRunnableTask(this.#waiting, [...this.#running], now, this.#limits)
       const task = this.#waiting[next]
       if (task === undefined) return
       const busy = this.#idle.length > 0 ? 0 : this.#running.size
-      const delayMs = computeWorkerStartDelayMs(task, busy, this.#lastWorkerStartAt, this.#limits)
+      const delayMs = computeWorkerStartDelayMs(task, busy, this.#lastWorkerStartAt, now, this.#limits)
       if (delayMs > 0) return void setTimeout(() => this.#dispatch(), delayMs).unref()
       this.#waiting.splice(next, 1)
       this.#start(task)

@@ -55,17 +55,18 @@ export function findNextRunnableTask(
 }
 
 /**
- * Returns the milliseconds for which a task still waits for a busy worker before a further one is started; at most 0: none.
+ * Returns the milliseconds for which a task still waits for a busy worker before a further one is started; at most 0: none. Pure.
  * @param busy the number of running tasks; 0 if a worker is idle
- * @param lastStartAt when a worker was started last, by performance.now()
+ * @param lastStartAt when a worker was started last, like `now` by performance.now()
  */
 export function computeWorkerStartDelayMs(
   { queuedAt }: { readonly queuedAt: number },
   busy: number,
   lastStartAt: number,
+  now: number,
   { growAfterMs = 0 }: WorkerLimits,
 ): number {
-  return busy === 0 ? 0 : Math.max(queuedAt, lastStartAt) + growAfterMs - performance.now()
+  return busy === 0 ? 0 : Math.max(queuedAt, lastStartAt) + growAfterMs - now
 }
 
 /** Returns whether a task cannot start before a running one ends. Pure. */

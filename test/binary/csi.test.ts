@@ -252,6 +252,8 @@ describe.skipIf(cannotMount !== '')(`the executable as a CSI driver${cannotMount
     expect((await publishing).code).toBe('UNAVAILABLE')
     await node.serve()
     expect(node.workers()).toContain(left)
+    // And the one that the new server has started.
+    expect(node.workers()).toHaveLength(2)
     const unpublishing = node.unpublish(1)
     await until(() => !node.workers().includes(left), 5000)
     lock?.release()

@@ -22,15 +22,12 @@ class ResidentNode extends BinaryNode {
     onTestFinished(() => this.stop())
   }
 
-  async serve(more: Record<string, string> = {}): Promise<void> {
+  /** Resolves when the worker listens. */
+  async serve(): Promise<void> {
     this.heal = spawn(BINARY, ['heal', '--watch', '--answer-calls'], {
       stdio: ['ignore', 'ignore', 'inherit'],
-      env: { MODEKEEP_CONFIG: `${this.top}/config.json`, MODEKEEP_SOCKET: this.socket, ...more },
+      env: { MODEKEEP_CONFIG: `${this.top}/config.json`, MODEKEEP_SOCKET: this.socket },
     })
-    await this.isListening()
-  }
-
-  async isListening(): Promise<void> {
     while (!fs.existsSync(this.socket)) await delay(20)
   }
 

@@ -8,7 +8,7 @@ import { makeDirectories, openGuardedParentDirectory } from '../../kernel/write-
 import type { LogEvent } from '../../log/call-log.ts'
 import { callGrpcMethodOnce } from '../../rpc/client.ts'
 import { createUnaryCallHandlers, type GrpcSocketServer, listenOnGrpcSocket } from '../../rpc/server.ts'
-import { removeStaleSocket, statSocketPath } from '../../rpc/socket.ts'
+import { removeStaleSocketAt, statSocketPath, watchForLostSocket } from '../../rpc/socket.ts'
 import { WorkerPool } from '../../worker/pool.ts'
 import { CsiIdentityService, CsiNodeService, PluginRegistrationService } from './messages.ts'
 import { type CsiDriverSettings, createCsiServiceHandlers } from './node-service.ts'
@@ -33,8 +33,6 @@ interface CsiServerSettings extends CsiDriverSettings {
 
 /** Time limit for running calls when the server stops. */
 const SERVER_DRAIN_TIMEOUT_MS = 500
-/** The server checks at this interval whether its sockets still exist. */
-const SOCKET_CHECK_INTERVAL_MS = 10_000
 
 const SOCKET_DIRECTORY_MODE = 0o700
 
@@ -137,8 +135,7 @@ function makeSocketDirectories(root: string, directories: readonly string[]): vo
 
 /** Removes the socket of a killed server. */
 async function removeStaleServerSocket(path: string): Promise<void> {
-  using parent = openGuardedParentDirectory(nodeFs, dirname(path))
-  if (await removeStaleSocket(parent, basename(path))) return
+  if (await removeStaleSocketAt(path)) return
   throw Refusal.of(
     'server-directory',
     `something else is at ${quoteValue(path)}, or another server listens there`,
@@ -149,18 +146,12 @@ async function removeStaleServerSocket(path: string): Promise<void> {
 /** @throws {Refusal} if a socket was removed, because kubelet cannot call the server any more */
 async function waitForServerStop(servers: readonly GrpcSocketServer[], stop: AbortSignal): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
-  const timer = setInterval(() => {
-    const lost = servers.find(({ path, inode }) => statSocketPath(path)?.ino !== inode)
-    if (lost)
-      reject(Refusal.of('server-directory', `the socket ${basename(lost.path)} was removed`, 'start the server again'))
-  }, SOCKET_CHECK_INTERVAL_MS)
+  using _watch = watchForLostSocket(servers, ({ path }) =>
+    reject(Refusal.of('server-directory', `the socket ${basename(path)} was removed`, 'start the server again')),
+  )
   stop.addEventListener('abort', () => resolve(), { once: true })
   if (stop.aborted) resolve()
-  try {
-    await promise
-  } finally {
-    clearInterval(timer)
-  }
+  await promise
 }
 
 /** Shorter than the timeout of kubelet's probe, so that kubelet's event contains the reason. */

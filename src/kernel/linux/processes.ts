@@ -193,7 +193,7 @@ export function readPeer(fd: number): SocketPeer | undefined {
   return { pid: callData.readInt32LE(UCRED_PID_OFFSET), user: callData.readUInt32LE(UCRED_USER_OFFSET) }
 }
 
-/** What processes of one executable share that see the same files: names below /proc/PID. Namespaces first: they never wait. */
+/** Entries of /proc/PID that are equal for two processes of one executable on the same files. Those of namespaces never block. */
 const SAME_PROGRAM_NAMES = ['ns/mnt', 'ns/user', 'root', 'exe'] as const
 
 /** Returns whether a process runs this executable, with this mount namespace, user namespace and root directory. */

@@ -1,14 +1,12 @@
-import * as fs from 'node:fs'
 import { call } from '../test/frontends/csi/kubelet.ts'
 import { CsiNode } from '../test/frontends/csi/node.ts'
 import { aligned } from './columns.ts'
+import { readProcessorMs } from './processor.ts'
 import { median } from './statistics.ts'
 
 const REPEATS = 1000
 const FIRST = 200
 const GROUP = '2000'
-/** In milliseconds: of proc_pid_stat(5), as USER_HZ is 100. */
-const TICK = 10
 const MOST = 5
 
 /** What a repeat that finds all well costs `modekeep csi` and its workers, beside a probe: a text for people. */
@@ -40,19 +38,14 @@ async function measured(node: CsiNode, what: string, make: () => ReturnType<type
   }
   for (let time = 0; time < FIRST; time++) await once()
   times.length = 0
-  const before = processor(node)
+  const before = readServerProcessorMs(node)
   for (let time = 0; time < REPEATS; time++) await once()
-  const each = (processor(node) - before) / REPEATS
+  const each = (readServerProcessorMs(node) - before) / REPEATS
   const verdict = each <= MOST ? 'met' : 'not met'
   return [what, each.toFixed(2), median(times).toFixed(2), `at most ${MOST}`, verdict]
 }
 
-/** Of the server, its workers and what they have waited for. */
-function processor(node: CsiNode): number {
-  const pids = [node.server.pid, ...node.workers()]
-  const ticks = pids.map((pid) => {
-    const fields = fs.readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.split(' ') ?? []
-    return fields.slice(11, 15).reduce((all, field) => all + Number(field), 0)
-  })
-  return ticks.reduce((all, some) => all + some, 0) * TICK
+/** Of the server and its workers, ms. */
+export function readServerProcessorMs(node: CsiNode): number {
+  return readProcessorMs([node.server.pid, ...node.workers()])
 }

@@ -18,8 +18,8 @@ const LARGE = 20_000
 const MANY = 2000
 const GROUP = '2000'
 const SAMPLE_MS = 25
-/** Idle is what is there when nothing has been asked for so long. */
-const QUIET_MS = 3000
+/** An idle process releases memory after 5 to 10 s. */
+const QUIET_MS = 12_000
 
 /**
  * What each container of the manifests needs: the server and all that it started, idle and while it is called. A text for

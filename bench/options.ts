@@ -17,6 +17,10 @@ export interface Options {
   kernelCalls: boolean
   /** Only what a repeated call costs the CSI server. */
   csi: boolean
+  /** Only first mounts, from one file to a million, for the chart. */
+  firstMount: boolean
+  /** Only what calls for small volumes cost. */
+  small: boolean
   /** Only what a container costs the runtime's plugin. */
   nri: boolean
   /** Only how much memory each container of the manifests needs. */
@@ -45,6 +49,9 @@ Measures modekeep against kubelet's own walk and others, on the same trees, and 
                    Node's own modules
   --kernel-calls   only what each system call of a walk costs
   --csi            only what a call that kubelet repeats costs \`modekeep csi\`, also on a busy machine
+  --small          only what kubelet's calls for small volumes cost, each made by a process of its own and by the ready worker of
+                   \`modekeep heal --watch --answer-calls\`, beside kubelet's walk and a driver in bash
+  --first-mount    only a volume's first mount by each way to its group, from one file to a million, with a chart: ten minutes
   --nri            only what a container costs \`modekeep nri\`: without a volume that is asked for, with one of 1 file, with one of
                    --files, and a hundred at once, also with each processor busy
   --memory         only how much memory each container of the manifests needs, idle and called a hundred times at once, and
@@ -70,6 +77,8 @@ export function readOptions(args: readonly string[]): Options {
       modules: { type: 'boolean', default: false },
       'kernel-calls': { type: 'boolean', default: false },
       csi: { type: 'boolean', default: false },
+      small: { type: 'boolean', default: false },
+      'first-mount': { type: 'boolean', default: false },
       nri: { type: 'boolean', default: false },
       memory: { type: 'boolean', default: false },
       'any-volume': { type: 'boolean', default: false },
@@ -79,13 +88,15 @@ export function readOptions(args: readonly string[]): Options {
       rounds: { type: 'string', default: '5' },
     },
   })
-  const { help, headline, modules, csi, nri, memory, full, only } = values
+  const { help, headline, modules, csi, small, nri, memory, full, only } = values
   return {
     help,
     headline,
     modules,
     kernelCalls: values['kernel-calls'],
     csi,
+    firstMount: values['first-mount'],
+    small,
     nri,
     memory,
     anyVolume: values['any-volume'],

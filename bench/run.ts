@@ -2,6 +2,8 @@ import * as fs from 'node:fs'
 import { resolve } from 'node:path'
 import { prepareMeasuring } from './command.ts'
 import { repeatedCsiCalls } from './csi.ts'
+import { csiPublications } from './csi-publish.ts'
+import { firstMounts } from './first-mount/main.ts'
 import { kernelCalls } from './kernel-calls.ts'
 import { describeMachine } from './machine.ts'
 import { measureCalls, measureWalks } from './measure.ts'
@@ -14,6 +16,7 @@ import { findPeers, IN_MEMORY } from './peers/index.ts'
 import type { Walker } from './peers/peer.ts'
 import { drawOwnership } from './plot/ownership.ts'
 import type { Results } from './results.ts'
+import { smallVolumes } from './small.ts'
 import { report } from './table.ts'
 import { TARGET_PEERS } from './targets.ts'
 import { makeTree } from './tree.ts'
@@ -34,7 +37,9 @@ try {
   prepareMeasuring()
   if (options.modules) process.stdout.write(await modules(workDirectory, volumes))
   else if (options.kernelCalls) process.stdout.write(kernelCalls(volumes))
-  else if (options.csi) process.stdout.write(await repeatedCsiCalls())
+  else if (options.csi) process.stdout.write(`${await repeatedCsiCalls()}\n${await csiPublications(say)}`)
+  else if (options.small) process.stdout.write(await smallVolumes(workDirectory, volumes, say))
+  else if (options.firstMount) process.stdout.write(await firstMounts(workDirectory, volumes, say))
   else if (options.nri) process.stdout.write(await containers(options.files))
   else if (options.memory) process.stdout.write(await memory())
   else await bench()

@@ -1,8 +1,10 @@
 /** Calls by name. */
 export type Counts = Record<string, number>
 
-// Node's threads meet or miss each other, and its heap grows or not: these differ from run to run on one volume too.
-const RUNTIME = /^(futex|madvise|epoll_.*)$/
+// Node's threads meet or miss each other, and its heap grows or not: these differ from run to run on one volume too. Where
+// threads meet for the first time, V8 measures the processor.
+const RUNTIME = /^(futex|madvise|mmap|munmap|epoll_.*|clock_nanosleep|sched_getparam|sched_getscheduler)$/
+const OF_PROCESSORS = '/sys/devices/system/cpu/'
 
 /** Reads the table of `strace -c`; without what the runtime does by chance. */
 export function readCounts(table: string): Counts {
@@ -11,6 +13,17 @@ export function readCounts(table: string): Counts {
     .filter(([share = '']) => /^\d/.test(share))
     .map((row) => [row.at(-1) ?? '', Number(row[3])] as const)
   return Object.fromEntries(calls.filter(([name]) => name !== 'total' && !RUNTIME.test(name)))
+}
+
+/** Counts the calls of one thread's trace (`strace -ff -y`), without the same ones. */
+export function countCalls(trace: string): Counts {
+  const counts: Counts = {}
+  for (const line of trace.split('\n')) {
+    const name = /^\w+(?=\()/.exec(line)?.[0]
+    if (name === undefined || RUNTIME.test(name) || line.includes(OF_PROCESSORS)) continue
+    counts[name] = (counts[name] ?? 0) + 1
+  }
+  return counts
 }
 
 /** Of several runs of one call, how often most of them made each: one more or one less came by chance. */

@@ -11,6 +11,7 @@ const TEST_SUITE_TEXTS = {
   'test:cluster': 'a cluster with an API server',
   'test:nri': "containers of runtimes, on other drivers' volumes",
   'test:e2e': "Kubernetes' own storage tests, through CSI",
+  'test:vm': 'walks, mappings, servers, hardened nodes, power cuts and upgrades on other kernels',
   test: 'mounts, mappings, walks and refusals on file systems',
 } as const
 
@@ -26,7 +27,9 @@ const testResultsSchema = z.strictObject({
   kubernetes: versionsSchema,
   containerd: versionsSchema,
   runc: versionsSchema,
-  kernel: z.string(),
+  kernel: z.union([z.string(), z.array(z.string())]),
+  /** The packages that the kernels are from, where they are not the machine's own. */
+  kernelPackages: z.optional(z.array(z.string())),
   /** As /etc/os-release names it. */
   distribution: z.optional(z.string()),
   processor: z.optional(z.string()),
@@ -64,7 +67,12 @@ export function createTestResultsTable(results: readonly TestResults[]): string 
     return [
       `${TEST_SUITE_TEXTS[suite]} (${formatMarkdownCode(`npm ${suite === 'test' ? 'test' : `run ${suite}`}`)})`,
       [...versions, ...fileSystems].join(', '),
-      [`Linux ${kernel.replace(/-.*/, '')}`, distribution, processor, listMissingResultFields(result)]
+      [
+        `Linux ${[kernel].flat().map(formatRelease).join(' and ')}`,
+        distribution,
+        processor,
+        listMissingResultFields(result),
+      ]
         .filter(Boolean)
         .join(', '),
       shown.join(', '),
@@ -80,6 +88,8 @@ export function createTestResultsTable(results: readonly TestResults[]): string 
   ]
   return formatMarkdownTable(['what', 'with', 'on', 'cases', 'when'], [...rows, others])
 }
+
+const formatRelease = (release: string) => release.replace(/-.*/, '')
 
 /** What a run of before it was noted cannot tell. */
 function listMissingResultFields(result: TestResults): string | undefined {

@@ -2,8 +2,10 @@ import * as fs from 'node:fs'
 import { resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import type { AnyVolume } from '../../bench/any-volume/results.ts'
+import { type FirstMounts, WAYS } from '../../bench/first-mount/results.ts'
 import { drawAnyVolume } from '../../bench/plot/any-volume.ts'
 import { chart } from '../../bench/plot/chart.ts'
+import { drawFirstMounts } from '../../bench/plot/first-mount.ts'
 import { drawOwnership } from '../../bench/plot/ownership.ts'
 import { logScale } from '../../bench/plot/scale.ts'
 import { addCost, type Results } from '../../bench/results.ts'
@@ -89,6 +91,13 @@ it("the committed chart of other drivers' volumes shows the committed measuremen
   expect(fs.readFileSync(`${docs}/any-volume.svg`, 'utf8')).toBe(drawAnyVolume(measured))
   const names = [...drawAnyVolume(measured).matchAll(/>(modekeep nri|kubelet|no group)[^<]*<\/text>/g)]
   expect(names.map((match) => match[1])).toEqual(['modekeep nri', 'kubelet', 'no group'])
+})
+
+it('the committed chart of first mounts shows the committed measurements', () => {
+  const docs = resolve(import.meta.dirname, '../../docs')
+  const measured: FirstMounts = JSON.parse(fs.readFileSync(`${docs}/results/bench/first-mount.json`, 'utf8'))
+  expect(fs.readFileSync(`${docs}/first-mount.svg`, 'utf8')).toBe(drawFirstMounts(measured))
+  for (const way of WAYS) expect(measured.times.filter((one) => one.way === way).map(({ files }) => files)).toContain(1)
 })
 
 const pair = (text: string) => text.split(',').map(Number)

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { differences, readCounts, total, usual } from '../../bench/syscalls.ts'
+import { countCalls, differences, readCounts, total, usual } from '../../bench/syscalls.ts'
 
 const TABLE = `% time     seconds  usecs/call     calls    errors syscall
 ------ ----------- ----------- --------- --------- ----------------
@@ -14,6 +14,12 @@ const TABLE = `% time     seconds  usecs/call     calls    errors syscall
 it('the counts of strace are read with and without errors, without the calls of threads', () => {
   expect(readCounts(TABLE)).toEqual({ openat: 12, statx: 6 })
   expect(total(readCounts(TABLE))).toBe(18)
+})
+
+it('the calls of one thread are counted by name, without those of threads and signals', () => {
+  const trace =
+    'openat(3, "a(b") = 4\nfutex(0x1, 0) = 0\nopenat(3, "b") = -1 ENOENT\n--- SIGCHLD {} ---\nclose(4) = 0\nread(5</sys/devices/system/cpu/online>, 8) = 4\n+++ exited +++\n'
+  expect(countCalls(trace)).toEqual({ openat: 2, close: 1 })
 })
 
 it('every system call that is made more or less often is listed', () => {

@@ -1,9 +1,15 @@
+import { createHash } from 'node:crypto'
 import * as fs from 'node:fs'
 import { homedir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 
 /** The user's cache directory of this project. Whatever is missing in it is made again. */
 export const CACHE_DIRECTORY = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'modekeep')
+
+/** A part of a name in the cache that changes with the packages that are unpacked there. */
+export function hashPackageNames(packages: readonly string[]): string {
+  return createHash('sha256').update(packages.join()).digest('hex').slice(0, 8)
+}
 
 /**
  * The path of `name` in the cache; made by `make` in a directory of its own, if it is not there, and shown whole. Others that

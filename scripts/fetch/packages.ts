@@ -1,6 +1,5 @@
-import { createHash } from 'node:crypto'
 import * as fs from 'node:fs'
-import { provideCached } from './cache.ts'
+import { hashPackageNames, provideCached } from './cache.ts'
 import { runCommand } from './command.ts'
 import { runAptGet } from './mirrors.ts'
 
@@ -63,8 +62,7 @@ export function provideSkopeo(): { skopeo: string; libraries: string } {
 }
 
 function provideUnpackedPackages(name: string, packages: readonly string[]): string {
-  const key = createHash('sha256').update(packages.join()).digest('hex').slice(0, 8)
-  return provideCached(`${name}-${key}`, (directory) => unpackPackages(packages, directory))
+  return provideCached(`${name}-${hashPackageNames(packages)}`, (directory) => unpackPackages(packages, directory))
 }
 
 /** Go, below `directory`. */

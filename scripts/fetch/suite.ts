@@ -1,6 +1,5 @@
-import { createHash } from 'node:crypto'
 import * as fs from 'node:fs'
-import { provideCached } from './cache.ts'
+import { hashPackageNames, provideCached } from './cache.ts'
 import { parseDebianMirrors, runAptGet } from './mirrors.ts'
 import { unpackPackages } from './packages.ts'
 import { UnavailableError } from './unavailable.ts'
@@ -38,10 +37,8 @@ const DEBIAN_KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg'
  * @throws {UnavailableError} where they cannot be fetched, or the suite has moved on to another containerd
  */
 export function provideDebianSuite({ suite, wanted }: SuiteRuntime): UnpackedSuite {
-  const key = createHash('sha256').update(SUITE_PACKAGES.join()).digest('hex').slice(0, 8)
-  const root = provideCached(`containerd-${wanted}-${suite}-${key}`, (directory) => {
-    const versions = unpackPackages(SUITE_PACKAGES, directory, createSuiteAptOptions(suite, `${directory}.sources`))
-    const { containerd = '', runc = '' } = versions
+  const root = provideCached(`containerd-${wanted}-${suite}-${hashPackageNames(SUITE_PACKAGES)}`, (directory) => {
+    const { containerd = '', runc = '' } = unpackSuitePackages(suite, SUITE_PACKAGES, directory)
     assertContainerdVersion(suite, wanted, containerd)
     fs.writeFileSync(
       `${directory}/versions.json`,
@@ -49,6 +46,20 @@ export function provideDebianSuite({ suite, wanted }: SuiteRuntime): UnpackedSui
     )
   })
   return { suite, wanted, root, ...JSON.parse(fs.readFileSync(`${root}/versions.json`, 'utf8')) }
+}
+
+/**
+ * Unpacks packages of a suite of Debian below `directory`, from the machine's own mirrors. apt verifies what it fetches.
+ * @param suite its name at the mirrors
+ * @returns the version of each package
+ * @throws {UnavailableError} where they cannot be fetched
+ */
+export function unpackSuitePackages(
+  suite: string,
+  packages: readonly string[],
+  directory: string,
+): Record<string, string> {
+  return unpackPackages(packages, directory, createSuiteAptOptions(suite, `${directory}.sources`))
 }
 
 /** @throws {UnavailableError} where a suite has moved on to another containerd than what is wanted of it */

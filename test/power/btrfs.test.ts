@@ -1,0 +1,4 @@
+import { listCombinations } from './combinations.ts'
+import { describePowerCuts } from './suite.ts'
+
+for (const combination of listCombinations('btrfs')) describePowerCuts(combination)

@@ -1,0 +1,94 @@
+import * as z from 'zod/mini'
+import { formatFailure, type Tally } from '../helpers/tally.ts'
+import type { KernelResults } from './run.ts'
+
+/** How one test of a guest ended. */
+export interface TestOutcome {
+  /** The file below test, without its ending. */
+  file: string
+  title: string
+  status: 'passed' | 'failed' | 'skipped'
+  messages: readonly string[]
+}
+
+/** What vitest's JSON reporter writes, as far as it is used. */
+const guestTestsSchema = z.object({
+  testResults: z.array(
+    z.object({
+      name: z.string(),
+      message: z.optional(z.string()),
+      assertionResults: z.array(
+        z.object({
+          fullName: z.string(),
+          title: z.string(),
+          status: z.string(),
+          failureMessages: z.nullish(z.array(z.string())),
+        }),
+      ),
+    }),
+  ),
+})
+
+export function parseGuestTests(text: string): TestOutcome[] {
+  return guestTestsSchema.parse(JSON.parse(text)).testResults.flatMap(({ name, message, assertionResults }) => {
+    const file = name.replace(/^.*\/test\//, '').replace(/\.(vm|kernel\.test|test)\.ts$/, '')
+    if (assertionResults.length === 0)
+      return [{ file, title: 'the file is loaded', status: 'failed' as const, messages: [message ?? ''] }]
+    return assertionResults.map(({ fullName, title, status, failureMessages }) => ({
+      file,
+      // The lab's own titles stand alone.
+      title: file.startsWith('vm/') ? title : fullName,
+      status: status === 'passed' || status === 'failed' ? status : ('skipped' as const),
+      messages: failureMessages ?? [],
+    }))
+  })
+}
+
+export function tallyOutcomes(what: string, outcomes: readonly TestOutcome[]): Tally {
+  const count = (wanted: TestOutcome['status']) => outcomes.filter(({ status }) => status === wanted).length
+  const failures = outcomes
+    .filter(({ status }) => status === 'failed')
+    .map(({ file, title, messages }) => formatFailure(`${what}: ${file} > ${title}`, ...messages))
+  return { passed: count('passed'), failed: count('failed'), skipped: count('skipped'), failures }
+}
+
+const TITLE_WIDTH = 52
+const COLUMN_WIDTH = 9
+const MARKS = { passed: 'ok', failed: 'FAILED', skipped: '-' } as const
+
+/** A row for each test of the lab's own, a column for each kernel; the project's own tests are one row a folder. */
+export function formatLabTable(results: readonly KernelResults[]): string {
+  const head = ['case'.padEnd(TITLE_WIDTH), ...results.map(({ kernel }) => kernel.release.padEnd(COLUMN_WIDTH))].join(
+    ' ',
+  )
+  const rows = [...new Set(results.flatMap(({ outcomes }) => outcomes.map(nameRow)))].map((name) => {
+    const cells = results.map(({ outcomes }) => formatCell(outcomes.filter((outcome) => nameRow(outcome) === name)))
+    return formatRow(name, cells)
+  })
+  return [head, ...rows].join('\n')
+}
+
+function nameRow({ file, title }: TestOutcome): string {
+  return file.startsWith('vm/') ? title.replace(/ \(skipped: .*/, '') : `tests of ${file.replace(/\/.*/, '')}`
+}
+
+function formatCell(outcomes: readonly TestOutcome[]): string {
+  const [first] = outcomes
+  if (first === undefined) return ''
+  if (outcomes.length === 1) return MARKS[first.status]
+  const failed = outcomes.filter(({ status }) => status === 'failed').length
+  const passed = outcomes.filter(({ status }) => status === 'passed').length
+  return failed > 0 ? `${failed} FAILED` : `${passed} ok`
+}
+
+/** Wraps the title; the cells are on its last line. */
+function formatRow(title: string, cells: readonly string[]): string {
+  const lines = ['']
+  for (const word of title.split(' ')) {
+    const last = lines.at(-1) ?? ''
+    if (last !== '' && last.length + word.length >= TITLE_WIDTH) lines.push(`  ${word}`)
+    else lines[lines.length - 1] = last === '' ? word : `${last} ${word}`
+  }
+  const last = (lines.pop() ?? '').padEnd(TITLE_WIDTH)
+  return [...lines, [last, ...cells.map((cell) => cell.padEnd(COLUMN_WIDTH))].join(' ').trimEnd()].join('\n')
+}

@@ -1,6 +1,6 @@
 import { readConfig } from '../src/config/read-config.ts'
 import { formatError } from '../src/errors/refusal.ts'
-import { runCsiTask } from '../src/frontends/csi/run-task.ts'
+import { rehearsePublication, runCsiTask } from '../src/frontends/csi/run-task.ts'
 import {
   CSI_TASK_WORDS,
   type CsiTask,
@@ -40,9 +40,12 @@ export function serveCsiWorkerTasks(env: NodeJS.ProcessEnv): Promise<void> {
   )
 }
 
-/** Loads what the first publication needs, so that its pod does not wait for it. A task reports what fails here. */
+/** Loads and compiles what the first publication needs, so that its pod does not wait for it. A task reports what fails here. */
 async function loadPublicationModules(env: NodeJS.ProcessEnv): Promise<void> {
-  await Promise.allSettled([readConfig(env), import('../src/mount/run.ts')])
+  await Promise.allSettled([
+    readConfig(env).then(({ config }) => rehearsePublication({ host: linuxHost, config })),
+    import('../src/mount/run.ts'),
+  ])
 }
 
 async function runLoggedCsiTask(

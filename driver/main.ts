@@ -1,19 +1,12 @@
 import { formatError } from '../src/errors/refusal.ts'
-import {
-  createFailureReply,
-  createInitReply,
-  type FlexVolumeReply,
-  formatReplyLine,
-  isFlexVolumeVerb,
-  parseFlexVolumeCall,
-} from '../src/frontends/flexvolume/protocol.ts'
+import { isFlexVolumeVerb } from '../src/frontends/flexvolume/protocol.ts'
 import {
   CSI_WORKER_VERB,
   ISOLATED_WORKER_VERB,
   NRI_WORKER_VERB,
   RESIDENT_WORKER_VERB,
 } from '../src/kernel/worker-process.ts'
-import { discardStderr, STDERR, writeWholeText } from './streams.ts'
+import { STDERR, writeWholeText } from './streams.ts'
 
 const STDIN = 0
 
@@ -27,10 +20,10 @@ const WORKER_ENTRY_POINTS: ReadonlyMap<string | undefined, () => Promise<void>> 
     NRI_WORKER_VERB,
     async () => (await import('./nri-worker.ts').catch(exitAfterLoadError)).serveNriWorkerTasks(process.env),
   ],
-  [RESIDENT_WORKER_VERB, async () => (await import('./resident-worker.ts')).serveResidentCalls(process.env)],
+  [RESIDENT_WORKER_VERB, async () => (await import('./kubelet-call.ts')).serveResidentCalls(process.env)],
 ])
 
-/** The only reader of argv, and the only writer of replies to kubelet. Kubelet logs argv after any exit status but 0. */
+/** The only reader of argv. Each kind of process loads a script of its own, so that a server keeps no code of kubelet's calls. */
 async function main(): Promise<void> {
   const argv = process.argv.slice(2)
   if (argv[0] === ISOLATED_WORKER_VERB && (await import('./isolated-worker.ts')).runIsolatedWorker(argv[1])) return
@@ -38,13 +31,7 @@ async function main(): Promise<void> {
   if (work !== undefined && !process.getBuiltinModule('node:tty').isatty(STDIN)) return runWorkerAndExit(work)
   // Any other word is an operator's verb, even without a terminal: a script that mistypes a verb must not read success.
   if (!isFlexVolumeVerb(argv[0])) return runOperatorVerbAndExit(argv)
-  discardStderr()
-  process.on('uncaughtException', (error) => sendReplyAndExit(createFailureReply(error)))
-  try {
-    sendReplyAndExit(await createKubeletReply(argv))
-  } catch (error) {
-    sendReplyAndExit(createFailureReply(error))
-  }
+  return (await import('./kubelet-call.ts')).runKubeletCallAndExit(argv)
 }
 
 /** Runs tasks for the server that has started this process with a pipe. */
@@ -63,20 +50,6 @@ async function runOperatorVerbAndExit(argv: string[]): Promise<never> {
 function exitAfterLoadError(error: unknown): never {
   writeWholeText(`error: modekeep cannot start: ${formatError(error)}\n`, STDERR)
   process.exit(1)
-}
-
-async function createKubeletReply(argv: string[]): Promise<FlexVolumeReply> {
-  const call = parseFlexVolumeCall(argv)
-  if (call.verb === 'other')
-    return { status: 'Not supported', message: `modekeep has no verb ${JSON.stringify(call.name).slice(0, 80)}` }
-  if (call.verb === 'init')
-    return createInitReply(await (await import('../src/config/read-config.ts')).readConfig(process.env))
-  return (await import('./volume-call.ts')).answerVolumeCallOnNode(call, process.env)
-}
-
-function sendReplyAndExit(reply: FlexVolumeReply): never {
-  writeWholeText(formatReplyLine(reply))
-  process.exit(0)
 }
 
 void main()

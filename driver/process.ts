@@ -2,6 +2,7 @@ import { constants, setPriority } from 'node:os'
 import { setFlagsFromString } from 'node:v8'
 import type { Worker } from 'node:worker_threads'
 import about from '../package.json' with { type: 'json' }
+import { releaseMemoryWhenIdle } from './idle-memory.ts'
 
 export const MODEKEEP_VERSION: string = about.version
 
@@ -30,11 +31,12 @@ export function callBeforeTermination(report: () => void): Disposable {
 }
 
 /**
- * Keeps V8's two semi-spaces at their initial 1 MiB. Over many tasks they would grow to 16 MiB each, though each task needs
- * little. V8 reads the flag at each growth.
+ * Keeps the heap of a long-running process small. V8's two semi-spaces stay at their initial 1 MiB: over many tasks they would
+ * grow to 16 MiB each, though each task needs little. V8 reads the flag at each growth.
  */
 export function keepHeapSmall(): void {
   setFlagsFromString('--semi-space-growth-factor=1')
+  releaseMemoryWhenIdle()
 }
 
 const { PRIORITY_HIGH, PRIORITY_ABOVE_NORMAL } = constants.priority

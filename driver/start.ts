@@ -21,4 +21,9 @@ function requireBundledScript(name: string): unknown {
   return name.startsWith('./') ? runBundledScript(name.slice(2)) : require(name)
 }
 
-runBundledScript('modekeep.cjs')
+// Kubelet waits for the start of each call, so its verbs need no other script. main.ts knows all verbs.
+const argv = process.argv.slice(2)
+if (argv[0] === 'init' || argv[0] === 'mount' || argv[0] === 'unmount') {
+  const { runKubeletCallAndExit } = runBundledScript('kubelet-call.cjs') as typeof import('./kubelet-call.ts')
+  void runKubeletCallAndExit(argv)
+} else runBundledScript('modekeep.cjs')

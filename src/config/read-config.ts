@@ -29,22 +29,26 @@ export async function readConfig(
  * every bind source but modekeep's own directory
  */
 export async function readConfigFile(file: string, isExplicit: boolean): Promise<ConfigFile> {
-  const defaults = { ...DEFAULT_CONFIG, stateDir: resolveRealPath(DEFAULT_CONFIG.stateDir), configFile: file }
+  const withDefaults = (): LoadedConfig => ({
+    ...DEFAULT_CONFIG,
+    stateDir: resolveRealPath(DEFAULT_CONFIG.stateDir),
+    configFile: file,
+  })
   let bytes: Buffer | undefined
   try {
     bytes = readOwnedFile(file)
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
     return {
-      config: defaults,
+      config: withDefaults(),
       faults: error.faults.map((fault) => prefixFault(fault, 'node configuration ')),
       isUnreadable: true,
     }
   }
   if (bytes === undefined) {
-    if (!isExplicit) return { config: defaults, faults: [] }
+    if (!isExplicit) return { config: withDefaults(), faults: [] }
     return {
-      config: defaults,
+      config: withDefaults(),
       faults: [createFault('config-invalid', `node configuration ${file} cannot be read (ENOENT)`)],
       isUnreadable: true,
     }

@@ -1,9 +1,9 @@
 import type { FsGroupRequest } from '../config/mount-request.ts'
 import { quoteValue, Refusal, UnknownFormatRefusal } from '../errors/refusal.ts'
-import type { Handle, Stat } from '../kernel/host.ts'
+import type { Handle } from '../kernel/host.ts'
 import type { TreeLocation } from '../kernel/mount-table/tree-location.ts'
 import { computeGroupBits, readAcl } from '../ownership/inode/attributes.ts'
-import { hasRequestedOwnership, isRootMatchingFsGroup, isRootPrivateToOwner } from '../ownership/inode/policy.ts'
+import { isRootMatchingFsGroup, isRootPrivateToOwner } from '../ownership/inode/policy.ts'
 import { isEveryDirectoryEntered, type WalkReport } from '../ownership/walk/report.ts'
 import type { Session } from '../state/session.ts'
 import { formatJournalDisk, resolveDiskToRecord } from '../state/volume-disk.ts'
@@ -26,6 +26,7 @@ import {
   readGroupOnDisk,
   reserveVolume,
 } from './holders.ts'
+import { refuseImmutableRoot, refuseRootWithOtherGroup } from './refused-root.ts'
 import { removeUnusedRootSetGid } from './root-bit.ts'
 import { walkVolume } from './walk-volume.ts'
 
@@ -199,24 +200,6 @@ function refuseGroupConflict(
     'use ownership "idmap", give both pods the same fsGroup, or wait until that pod is gone',
   )
 }
-
-function refuseImmutableRoot(source: string, root: Stat, fsGroup: FsGroupRequest): void {
-  if (root.immutable && !hasRequestedOwnership(root, fsGroup))
-    throw createRootGroupRefusal(source, root, fsGroup.groupId, 'it is immutable or append-only')
-}
-
-/** Checks the root after a walk. @param reason of the walk for not changing it */
-function refuseRootWithOtherGroup(source: string, root: Stat, group: number, reason: string | undefined): void {
-  if (root.gid === group && reason === undefined) return
-  throw createRootGroupRefusal(source, root, group, reason ?? 'its file system ignores the change')
-}
-
-const createRootGroupRefusal = (source: string, { gid }: Stat, group: number, reason: string) =>
-  Refusal.of(
-    'group-not-applied',
-    `group ${group} cannot be applied to the root of ${source}, which has group ${gid}: ${reason}`,
-    'remove the cause ("chattr -i -a" where lsattr -d shows one of these attributes, room in the quota, "no_root_squash" of an NFS export), or use ownership "idmap" or "none"',
-  )
 
 const READ_WRITE_SEARCH_MODE = 0o7
 

@@ -78,9 +78,10 @@ export function findOtherVolumeUsers(
   // Only records of existing mounts are read, because there may be any number of others.
   const mountPoints = new Set(rows.map(({ mountPoint }) => mountPoint))
   if (except !== undefined) mountPoints.delete(except)
+  const recorded = findRecordedMounts(session, mountPoints)
   return {
     location: sought.location,
-    mounts: findRecordedMounts(session, mountPoints).flatMap(({ directory, record, problem }) => {
+    mounts: recorded.flatMap(({ directory, record, problem }) => {
       // The mount's own row shows the current location of its root; the path of its source may not.
       const mountLocation = findLocation(directory)
       // The mount point is checked last, because that takes far longer than the comparison.
@@ -100,9 +101,12 @@ export function findOtherVolumeUsers(
     containers: listContainerGroupHolders(session).filter(({ volume, source }) =>
       areVolumesOverlapping({ volume, source, location: findLocation(source), exported: findExport(source) }, sought),
     ),
-    lost: findMountsWithUnknownGroup(session, rows, except, (directory) =>
-      areVolumesOverlapping({ location: findLocation(directory), exported: findExport(directory) }, sought),
-    ),
+    lost: findMountsWithUnknownGroup(session, rows, {
+      except,
+      recorded: new Set(recorded.map(({ directory }) => directory)),
+      showsVolume: (directory) =>
+        areVolumesOverlapping({ location: findLocation(directory), exported: findExport(directory) }, sought),
+    }),
     reservations: reserved.flatMap(({ record, problem }) => {
       if (problem) throw problem
       const exported = record?.source === undefined ? undefined : findExport(record.source)
@@ -111,17 +115,24 @@ export function findOtherVolumeUsers(
   }
 }
 
-/** @param showsVolume returns whether a mount shows the volume, a part of it, or a tree that contains it */
+interface UnknownGroupSearch {
+  /** Mount directory that is excluded. */
+  except: string | undefined
+  /** Mounts that have a record. */
+  recorded: ReadonlySet<string>
+  /** Returns whether a mount shows the volume, a part of it, or a tree that contains it. */
+  showsVolume(directory: string): boolean
+}
+
 function findMountsWithUnknownGroup(
   session: Session,
   rows: readonly MountRow[],
-  except: string | undefined,
-  showsVolume: (directory: string) => boolean,
+  { except, recorded, showsVolume }: UnknownGroupSearch,
 ): MountWithUnknownGroup[] {
   const excluded = except === undefined ? undefined : parsePodVolume(except)
   const matters = (directory: string) => parsePodVolume(directory) !== excluded && showsVolume(directory)
   const mapped = new Set(rows.flatMap(({ mountPoint, options }) => (options.includes('idmapped') ? [mountPoint] : [])))
-  return listUnrecordedMounts(session, rows, matters).flatMap((directory) => {
+  return listUnrecordedMounts(session, rows, matters, recorded).flatMap((directory) => {
     const mountedId = readDirectoryMountId(session, directory)
     // A mount that was unmounted since the table was read has no record either.
     const isOver = mountedId === undefined || hasMountRecord(session, directory)

@@ -1,9 +1,10 @@
 import { createFault } from '../errors/fault.ts'
-import { quoteValue } from '../errors/refusal.ts'
-import type { Handle } from '../kernel/host.ts'
+import { formatError, quoteValue, Refusal } from '../errors/refusal.ts'
+import { type Handle, SystemError } from '../kernel/host.ts'
 import { isLocalMountTree } from '../kernel/mount-table/responsiveness.ts'
 import { postponeOptimization } from '../kernel/waiting.ts'
 import type { JournalQuota } from '../ownership/journal/quota.ts'
+import { DeletedInodeError, distinguishDeletedInodes } from '../ownership/walk/deleted-inode.ts'
 import type { WalkCounts } from '../ownership/walk/report.ts'
 import { runWalkTask, type WalkResult, type WalkTask } from '../ownership/walks.ts'
 import { locateWalkerLock } from '../state/lock-holders.ts'
@@ -53,7 +54,7 @@ export async function walkVolume(
     session.limitSilence?.(patienceMs)
     const options = { quota, pulse: createWalkPulse(session), largestBatch: session.largestBatch }
     const walked = await runReportedWalk(session, volume, (progress) =>
-      runWalkTask(task, host.inodes, tree, journal, { progress, ...options }),
+      runWalk(task, host.inodes, tree, journal, { progress, ...options }),
     )
     session.limitSilence?.(undefined)
     if (patienceMs !== undefined) givenUpWalkRecords.remove(session, volume)
@@ -74,6 +75,34 @@ function createWalkPulse({ isAlive, endsWithCall }: Session): (() => void) | und
 /** A restore has no quota. @throws {Refusal} if there is no space for another journal, before one is created */
 function createWalkJournalQuota(task: WalkTask, store: StoreWithQuota, volume: string): JournalQuota | undefined {
   return task.do === 'apply' ? createJournalQuota(store, !hasVolumeJournal(store, volume)) : undefined
+}
+
+/** Remedies by the errno with which a walk ends if the volume's server, daemon or disk fails. Any other error is modekeep's fault. */
+const REMEDY_BY_ERRNO: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(
+    ['ETIMEDOUT', 'EHOSTDOWN', 'EHOSTUNREACH', 'ENETUNREACH', 'ECONNREFUSED', 'ECONNRESET', 'EREMOTEIO'].map((code) => [
+      code,
+      'repair its server or the network',
+    ]),
+  ),
+  ESTALE: 'repair its server; if another client deletes files meanwhile, the next call continues',
+  ENOTCONN: 'start its daemon again, or repair its server',
+  EIO: "check the node's kernel log, and its disk, daemon or server",
+  EUCLEAN: "check the node's kernel log, and repair the file system",
+  EBADMSG: "check the node's kernel log, and repair the file system",
+}
+
+/** @throws {Refusal} if the volume's server, daemon or disk fails; otherwise as `runWalkTask` */
+async function runWalk(...args: Parameters<typeof runWalkTask>): Promise<WalkResult> {
+  try {
+    return await runWalkTask(...args)
+  } catch (thrown) {
+    const error = thrown instanceof DeletedInodeError ? thrown.cause : thrown
+    const remedy = error instanceof SystemError ? REMEDY_BY_ERRNO[error.code] : undefined
+    if (remedy === undefined) throw error
+    const fault = createFault('volume-failed', `the file system of the volume failed (${formatError(error)})`, remedy)
+    throw new Refusal(fault, { cause: error })
+  }
 }
 
 interface VolumeWalkRequest {
@@ -131,7 +160,9 @@ export async function walkVolumeForCaller(
   using journal = openJournal(session, volume, true)
   const quota = createWalkJournalQuota(task, session, volume)
   const progress = (counts: WalkCounts) => session.progress?.(counts)
-  return await runWalkTask(task, session.host.inodes, tree, journal, {
+  const { inodes } = session.host
+  // Other clients of a server may delete inodes that the walk has open.
+  return await runWalk(task, isLocal ? inodes : distinguishDeletedInodes(inodes, tree), tree, journal, {
     progress,
     quota,
     pulse: createWalkPulse(session),

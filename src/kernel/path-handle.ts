@@ -1,6 +1,7 @@
 import type { Stats } from 'node:fs'
 import { join } from 'node:path'
 import { getSystemErrorMessage } from 'node:util'
+import { findErrnoName } from './errno-names.ts'
 import { getErrno, SystemError } from './system-error.ts'
 
 // An import as namespace would copy node:fs name by name.
@@ -194,10 +195,12 @@ export function reportErrorsWithUserPaths<T>(toUserPath: (path: string) => strin
 export function showUserPaths(error: unknown, toUserPath: (path: string) => string): unknown {
   if (getErrno(error) === undefined) return error
   const failure = error as NodeJS.ErrnoException & { dest?: string; address?: string }
-  const { code, errno = 0, syscall, dest, path = failure.address } = failure
+  const { errno = 0, syscall, dest, path = failure.address } = failure
   const paths = [path, dest].filter((used) => used !== undefined)
   const shown = paths.map(toUserPath)
   if (shown.every((user, at) => user === paths[at])) return error
-  failure.message = `${code}: ${getSystemErrorMessage(-Math.abs(errno))}, ${syscall} '${shown.join("' -> '")}'`
+  const code = findErrnoName(failure)
+  const words = code === failure.code ? `${code}: ${getSystemErrorMessage(-Math.abs(errno))}` : code
+  failure.message = `${words}, ${syscall} '${shown.join("' -> '")}'`
   return error
 }

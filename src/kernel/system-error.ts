@@ -1,5 +1,6 @@
 import type { Fault } from '../errors/fault.ts'
 import { Refusal } from '../errors/refusal.ts'
+import { findErrnoName, formatErrorWithErrnoName } from './errno-names.ts'
 
 /** A failed system call. Code decides by `syscall` and `code` (ENOENT, …), and the message is for users. */
 export class SystemError extends Error {
@@ -20,7 +21,7 @@ function truncateTarget(target: string): string {
 
 /** Returns the errno name of a failed call of modekeep or node:fs, and undefined for other errors. */
 export function getErrno(error: unknown): string | undefined {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
+  return error instanceof Error ? findErrnoName(error) : undefined
 }
 
 /**
@@ -67,7 +68,12 @@ export class FileError extends Error {
   readonly code: string
 
   constructor(operation: string, path: string, code: string, cause: Error) {
-    super(`cannot ${operation} ${path} (${cause.message}): ${ERRNO_REMEDIES[code] ?? 'remove the cause'}`, { cause })
+    super(
+      `cannot ${operation} ${path} (${formatErrorWithErrnoName(cause)}): ${ERRNO_REMEDIES[code] ?? 'remove the cause'}`,
+      {
+        cause,
+      },
+    )
     this.name = 'FileError'
     this.code = code
   }

@@ -1,8 +1,9 @@
 import type * as NodeFs from 'node:fs'
 import { basename, dirname } from 'node:path'
+import { type KnownTexts, readOwnFile } from './own-file.ts'
 import { isOwnedByRootOrSelf } from './path-handle.ts'
 import { type NodeFsModule, nodeFs, openFileToRead, readBoundedFile } from './read-file.ts'
-import { addPathToErrors, getErrno, SystemError, tolerateErrno, tolerateSystemErrors } from './system-error.ts'
+import { addPathToErrors, getErrno, tolerateErrno, tolerateSystemErrors } from './system-error.ts'
 import { retryWhileRemoved } from './waiting.ts'
 import {
   callWithHandlePath,
@@ -22,8 +23,6 @@ import {
 
 const OWN_DIRECTORY_MODE = 0o700
 const MAX_FOREIGN_FILE_BYTES = 1 << 20
-/** The largest record is that of a heal of a node with thousands of mounts: a few MiB. */
-const MAX_OWN_FILE_BYTES = 1 << 26
 const { O_APPEND, O_CREAT, O_TRUNC, O_WRONLY } = nodeFs.constants
 
 /** ENOTDIR: a parent in the path is a file, so nothing exists below it. */
@@ -44,10 +43,11 @@ export function createTrustedFiles(fs: NodeFsModule) {
     using parent = openParentDirectory(fs, directory)
     parent.sync()
   }
+  const known: KnownTexts = new Map()
   return {
     /** Returns undefined if the file does not exist. @throws {FileError} EPERM for a file of a user other than root */
     read: (path: string) =>
-      addPathToErrors('read', path, () => tolerateErrno(MISSING_PATH_ERRNOS, () => readOwnFile(fs, path))),
+      addPathToErrors('read', path, () => tolerateErrno(MISSING_PATH_ERRNOS, () => readOwnFile(fs, path, known))),
 
     /** Checks whether the path exists. For a missing file this is much cheaper than `read`. */
     has: (path: string) =>
@@ -159,13 +159,6 @@ export function createTrustedFiles(fs: NodeFsModule) {
     list: (path: string) =>
       addPathToErrors('list', path, () => tolerateErrno(MISSING_PATH_ERRNOS, () => listDirectoryNames(fs, path))) ?? [],
   }
-}
-
-function readOwnFile(fs: NodeFsModule, path: string): string {
-  if (fs.statSync(path).isDirectory()) throw new SystemError('read', 'EISDIR', path)
-  const { text, stat } = readBoundedFile(fs, path, MAX_OWN_FILE_BYTES)
-  if (!isOwnedByRootOrSelf(stat)) throw new SystemError('read', 'EPERM', path, 'it belongs to another user than root')
-  return text
 }
 
 const GROUP_OR_OTHERS_WRITE_BITS = 0o022

@@ -27,6 +27,14 @@ export type StartWorker<Job, Outcome, Progress = never> = (
   events: WorkerEvents<Outcome, Progress>,
 ) => WorkerProcess<Job>
 
+let processors: number | undefined
+
+/** Returns the number of processors that this process may use. The first call loads node:os and reads control groups. */
+export function countProcessors(): number {
+  processors ??= process.getBuiltinModule('node:os').availableParallelism()
+  return processors
+}
+
 /** First arguments of workers that read one task after the other from their stdin. */
 export const CSI_WORKER_VERB = 'csi-worker'
 export const NRI_WORKER_VERB = 'nri-worker'

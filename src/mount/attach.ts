@@ -5,6 +5,7 @@ import {
   isEmptyFile,
   isMounted,
   type MountPoint,
+  openMountedRoot,
   statMountPointUnsynced,
 } from '../kernel/mount-table/mount-point.ts'
 import { type MountRow, readMountLayers } from '../kernel/mount-table/mountinfo.ts'
@@ -143,19 +144,21 @@ export function replaceMounts(host: Host, point: MountPoint, tree: Handle, sourc
  * table again only if the topmost mount is none of the earlier layers.
  * @param layers is modified
  */
-function readRemainingMountLayers(host: Host, { parent, name, path }: MountPoint, layers: MountRow[]): MountRow[] {
+function readRemainingMountLayers(host: Host, point: MountPoint, layers: MountRow[]): MountRow[] {
   const { inodes, mounts } = host
-  const top = inodes.openEntry(parent, name)
+  const top = openMountedRoot(host, point)
   using _ = deferHandleClose(inodes, top)
+  if (top === undefined) return readMountLayers(host, point.path)
   const topId = mounts.tableId(top)
   for (layers.pop(); layers.length > 0; layers.pop()) if (layers.at(-1)?.id === topId) return layers
-  return inodes.statMountPoint(top).mountRoot ? readMountLayers(host, path) : []
+  return inodes.statMountPoint(top).mountRoot ? readMountLayers(host, point.path) : []
 }
 
-function attachBeneathTopMount({ inodes, mounts }: Host, { parent, name }: MountPoint, tree: Handle): boolean {
-  const old = inodes.openEntry(parent, name)
-  using _ = deferHandleClose(inodes, old)
-  return mounts.attachBeneath(tree, old)
+/** @returns false if the kernel cannot, or the old mount's handle is stale: NFS 3 refuses to open its root */
+function attachBeneathTopMount(host: Host, point: MountPoint, tree: Handle): boolean {
+  const old = openMountedRoot(host, point)
+  using _ = deferHandleClose(host.inodes, old)
+  return old !== undefined && host.mounts.attachBeneath(tree, old)
 }
 
 /** The kernel returns the same error if it lacks MOVE_MOUNT_BENEATH and if the two roots differ in type. */

@@ -1,5 +1,6 @@
 import { applyGroupStep } from '../fsgroup/apply-group-step.ts'
 import type { MountPoint } from '../kernel/mount-table/mount-point.ts'
+import { FileError } from '../kernel/system-error.ts'
 import { forgetMountRecord } from '../state/forget.ts'
 import { type AppliedGroup, type MountRecord, mountRecords } from '../state/mount-record.ts'
 import { type Session, warnOnFailure } from '../state/session.ts'
@@ -119,6 +120,19 @@ export async function runMountPlan(
     })
   }
 
+  /**
+   * Puts back the walk of a mount that is not made, because no unmount may follow: kubelet unmounts no volume whose mount failed.
+   * Runs while the record still exists, so that a crash leaves the restore to the next call. A walk that failed itself stays for
+   * the next call to continue; so does a restore where records cannot be written, because no inode is changed then.
+   */
+  async function restoreFinishedWalk(record: MountRecord, error: unknown): Promise<void> {
+    if (given.by !== 'walk' || error instanceof FileError) return
+    // Other calls see the volume as in use until then, and leave its restore to this one.
+    held.dispose()
+    const { restoreVolumeIfPending } = await import('./unmount.ts')
+    await restoreVolumeIfPending(session, record)
+  }
+
   try {
     for (const step of steps) {
       await apply(step)
@@ -126,7 +140,13 @@ export async function runMountPlan(
     }
     return given
   } catch (error) {
-    for (const step of done.reverse()) undo(step)
+    // `record-ready` has the inverse of `record`, which comes last.
+    const undone = done.some((step) => step.do === 'record') ? done.filter((step) => step.do !== 'record-ready') : done
+    for (const step of undone.reverse()) {
+      const endsRecord = typeof step.undo === 'object' && step.undo.restore === undefined
+      if (endsRecord && written) await restoreFinishedWalk(written, error)
+      undo(step)
+    }
     throw error
   } finally {
     tree.close()

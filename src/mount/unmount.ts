@@ -239,7 +239,7 @@ function refuseForeignMount(host: Host, point: MountPoint | undefined): void {
  * @param isOver the pod is deleted, so no unmount may follow: after a crash the record must stay for the next heal
  * @throws {WorkerCrashedError} if `isOver`
  */
-async function restoreVolumeIfPending(session: Session, record: MountRecord, isOver = false): Promise<void> {
+export async function restoreVolumeIfPending(session: Session, record: MountRecord, isOver = false): Promise<void> {
   try {
     await restoreVolume(session, record)
   } catch (error) {

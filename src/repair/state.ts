@@ -71,9 +71,10 @@ export const HEALTHY_OUTCOME: HealOutcome = { state: 'healthy', action: 'none', 
 
 /** @param state the state of the mount as far as the mount table shows it */
 export function toFailedHealOutcome(state: HealOutcome['state'], error: unknown): HealOutcome {
-  // A refusal means that the mounted source can no longer be mounted; after another error its state is unknown.
-  const seen = state === 'healthy' ? (error instanceof Refusal ? 'stale' : 'unknown') : state
   const code = findFaultCode(error)
+  // A refusal means that the mounted source can no longer be mounted; after another error its state is unknown.
+  const isRefused = error instanceof Refusal && code !== 'volume-failed'
+  const seen = state === 'healthy' ? (isRefused ? 'stale' : 'unknown') : state
   return { state: seen, action: 'failed', reason: formatError(error), ...(code && { code }) }
 }
 

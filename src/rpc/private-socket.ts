@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import * as net from 'node:net'
 import { basename, dirname } from 'node:path'
-import { readPeer, type SocketPeer } from '../kernel/linux/processes.ts'
+import { readPeer, type SocketPeer } from '../kernel/linux/socket-peer.ts'
 import { nodeFs, showUserPaths } from '../kernel/path-handle.ts'
 import { openGuardedParentDirectory } from '../kernel/write-file.ts'
 import { statSocketPath } from './socket.ts'

@@ -200,8 +200,7 @@ export function listRecordedMounts(store: Store): ({ directory: string } & Recor
 /** Lists those of the directories that have a record. The cost does not depend on how many are recorded. */
 export function findRecordedMounts(store: Store, directories: Iterable<string>): ReturnType<typeof listRecordedMounts> {
   return [...directories].flatMap((directory) => {
-    // Most mounts are not modekeep's.
-    const found = hasMountRecord(store, directory) ? mountRecords.find(store, directory) : {}
+    const found = tolerateErrno('ENAMETOOLONG', () => mountRecords.find(store, directory)) ?? {}
     return (found.record ?? found.problem) ? [{ directory, ...found }] : []
   })
 }
@@ -237,11 +236,13 @@ export function listUnrecordedMounts(
   store: Store,
   table: readonly MountRow[],
   matters: (mountPoint: string) => boolean = () => true,
+  directoriesWithRecord: ReadonlySet<string> = new Set(),
 ): string[] {
   const places = new Set(
     table.map(({ mountPoint }) => mountPoint).filter((place) => parsePodVolume(place) !== undefined),
   )
-  const recorded = new Set([...places].filter((place) => hasMountRecord(store, place)).map(parsePodVolume))
+  const hasRecord = (place: string) => directoriesWithRecord.has(place) || hasMountRecord(store, place)
+  const recorded = new Set([...places].filter(hasRecord).map(parsePodVolume))
   return [...places].filter(
     (place) => !recorded.has(parsePodVolume(place)) && matters(place) && isModekeepVolumeDirectory(store.host, place),
   )

@@ -24,6 +24,9 @@ interface RecordKindDefinition<T extends object, Owner> {
   remedy?(owner: Owner): string
 }
 
+/** Each takes some 2 KB. */
+const MAX_REMEMBERED_RECORDS = 500
+
 const MOVE_RECORD_AWAY_REMEDY = 'move the file away where nothing of it is needed any more'
 
 /** A record exists whose content is not reliable: a group id with one flipped bit is still a valid group id. */
@@ -44,6 +47,8 @@ interface RecordWriteOptions {
 /** Reads and writes one kind of record. */
 export class RecordKind<T extends object, Owner = string> {
   readonly #form: RecordKindDefinition<T, Owner>
+  /** Records that were intact, by path: a worker that stays reads those of the node's other mounts at each mount. */
+  readonly #intact = new Map<string, { text: string; record: T }>()
   #schema: z.ZodMiniType<T> | undefined
 
   constructor(form: RecordKindDefinition<T, Owner>) {
@@ -69,10 +74,22 @@ export class RecordKind<T extends object, Owner = string> {
   }
 
   find(store: Store, owner: Owner): RecordReadResult<T> {
-    const { format, ownerOf } = this.#form
     const path = this.#form.locate(store, owner)
     const text = store.host.files.read(path)
     if (text === undefined || (isUnwrittenRecord(text) && this.#mayNeverHaveBeenWritten(store))) return {}
+    const known = this.#intact.get(path)
+    if (known?.text === text) return { record: known.record }
+    const result = this.parse(path, owner, text)
+    if (result.record !== undefined) {
+      if (this.#intact.size >= MAX_REMEMBERED_RECORDS) this.#intact.clear()
+      this.#intact.set(path, { text, record: result.record })
+    }
+    return result
+  }
+
+  /** @param text of the file at `path` */
+  parse(path: string, owner: Owner, text: string): RecordReadResult<T> {
+    const { format, ownerOf } = this.#form
     const { sum, ...record } = parseRecord(text)
     const remedy = this.#form.remedy?.(owner) ?? MOVE_RECORD_AWAY_REMEDY
     // The format is checked first, because another version may compute another checksum.

@@ -134,7 +134,7 @@ function listCifsGroupOptions({ group, request: { mountOptions } }: MountContext
   const own = mountOptions.find((option) => ['gid', 'noforcegid'].includes(parseOptionName(option)))
   if (own !== undefined && own !== `gid=${group}`) {
     const reason = `has ${quoteValue(own)}, but ownership "auto" shows all files as group ${group}`
-    throw new Refusal(createOptionFault('secret', 'mountOptions', reason, 'leave one of them out'))
+    throw new Refusal(createOptionFault('option-contradiction', 'mountOptions', reason, 'leave one of them out'))
   }
   const written = new Set(mountOptions.map(parseOptionName))
   return (cifsKind.groupOptions?.(group) ?? []).filter((option) => !written.has(parseOptionName(option)))

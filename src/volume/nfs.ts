@@ -107,8 +107,9 @@ function createNfsKind(name: 'nfs' | 'nfs4'): VolumeKind {
 }
 
 /**
- * Refuses a server that squashes root, because a walk would fail at every inode. The check is a chown of the root to its
- * current group, which changes only its ctime, as the walk will. No call without an effect shows the squashed identity.
+ * Refuses a server that squashes root or exports read-only, because a walk would fail at every inode. The check is a chown
+ * of the root to its current group, which changes only its ctime, as the walk will. No call without an effect shows the
+ * squashed identity.
  */
 function refuseSquashedRoot({ host: { inodes }, request }: MountContext, tree: Handle): void {
   const { ownership, readOnly, source, fsGroup } = request
@@ -123,6 +124,11 @@ function refuseSquashedRoot({ host: { inodes }, request }: MountContext, tree: H
         'root-squash',
         `the server of ${formatSource(source)} squashes root, so this node cannot give group ${groupId} to its files`,
         'export it with no_root_squash, or leave "ownership" out and give them the group on the server',
+      ),
+      EROFS: createFault(
+        'source-read-only',
+        `the server of ${formatSource(source)} exports it read-only, so this node cannot give group ${groupId} to its files`,
+        'export it for writing, or leave "ownership" out and give them the group on the server',
       ),
     }),
   )

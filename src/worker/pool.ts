@@ -1,7 +1,8 @@
 import { ResponseTimer } from '../kernel/waiting.ts'
-import { type StartWorker, UnkillableProcesses, type WorkerReport } from '../kernel/worker-process.ts'
+import { countProcessors, type StartWorker, UnkillableProcesses, type WorkerReport } from '../kernel/worker-process.ts'
 import {
   computeWorkerStartDelayMs,
+  createWorkerTask,
   findNextRunnableTask,
   isTaskBlocked,
   type LostTaskOutcomes,
@@ -32,6 +33,7 @@ export class WorkerPool<Job extends { do: string }, Outcome, Progress = never> {
   readonly #left = new UnkillableProcesses()
   #isClosed = false
   #lastWorkerStartAt = Number.NEGATIVE_INFINITY
+  #growthTimer: NodeJS.Timeout | undefined
 
   /** @param supervision undefined: workers may be unresponsive indefinitely */
   constructor(
@@ -51,17 +53,7 @@ export class WorkerPool<Job extends { do: string }, Outcome, Progress = never> {
   /** @param namespace the pod's namespace, for tasks that count per namespace; '' for all others */
   run(job: Job, namespace: string): RunningTask<Outcome, Progress> {
     const { promise, resolve } = Promise.withResolvers<Outcome>()
-    const task: WorkerTask<Job, Outcome, Progress> = {
-      do: job.do,
-      namespace,
-      job,
-      settle: resolve,
-      queuedAt: performance.now(),
-      startedAt: 0,
-      slot: undefined,
-      progress: undefined,
-      responseTimer: undefined,
-    }
+    const task = createWorkerTask<Job, Outcome, Progress>(job, namespace, resolve)
     const refusal = refuseIfTooManyUnkillableWorkers(this.#supervision, this.#left, job, namespace)
     if (refusal === undefined) this.#waiting.push(task)
     else resolve(refusal)
@@ -100,9 +92,14 @@ export class WorkerPool<Job extends { do: string }, Outcome, Progress = never> {
       const next = findNextRunnableTask(this.#waiting, [...this.#running], now, this.#limits)
       const task = this.#waiting[next]
       if (task === undefined) return
-      const busy = this.#idle.length > 0 ? 0 : this.#running.size
-      const delayMs = computeWorkerStartDelayMs(task, busy, this.#lastWorkerStartAt, now, this.#limits)
-      if (delayMs > 0) return void setTimeout(() => this.#dispatch(), delayMs).unref()
+      const busy = this.#idle.length > 0 ? [] : [...this.#running]
+      const since = Math.max(task.queuedAt, this.#lastWorkerStartAt)
+      const delayMs = computeWorkerStartDelayMs(since, busy, now, this.#limits, countProcessors())
+      clearTimeout(this.#growthTimer)
+      if (delayMs > 0) {
+        this.#growthTimer = setTimeout(() => this.#dispatch(), delayMs).unref()
+        return
+      }
       this.#waiting.splice(next, 1)
       this.#start(task)
     }

@@ -54,19 +54,30 @@ export function findNextRunnableTask(
   return waiting.findIndex((task) => !isTaskBlocked(task, running, limits))
 }
 
+/** Where quick tasks use all processors, a task waits so many times as long for one of them. */
+const MAX_GROWTH_DELAY_FACTOR = 4
+
 /**
- * Returns the milliseconds for which a task still waits for a busy worker before a further one is started; at most 0: none. Pure.
- * @param busy the number of running tasks; 0 if a worker is idle
- * @param lastStartAt when a worker was started last, like `now` by performance.now()
+ * Returns the milliseconds for which a task still waits for a busy worker before a further one is started; at most 0: none.
+ * Pure. Where quick tasks use all processors, a further worker would take their time for its start and wait for their locks.
+ * @param since when the task was queued, or a worker was started after that; like `now` by performance.now()
+ * @param running none if a worker is idle
+ * @param processors of the node
  */
 export function computeWorkerStartDelayMs(
-  { queuedAt }: { readonly queuedAt: number },
-  busy: number,
-  lastStartAt: number,
+  since: number,
+  running: readonly { readonly startedAt: number }[],
   now: number,
   { growAfterMs = 0 }: WorkerLimits,
+  processors: number,
 ): number {
-  return busy === 0 ? 0 : Math.max(queuedAt, lastStartAt) + growAfterMs - now
+  if (running.length === 0) return 0
+  // One processor is left to the server, and one to the further worker.
+  const mayBeQuick = Math.max(processors - 2, 0)
+  const starts = running.map(({ startedAt }) => startedAt).sort((one, other) => one - other)
+  const othersSlowAt = (starts[starts.length - 1 - mayBeQuick] ?? Number.NEGATIVE_INFINITY) + growAfterMs
+  const latest = since + growAfterMs * MAX_GROWTH_DELAY_FACTOR
+  return Math.max(since + growAfterMs, Math.min(othersSlowAt, latest)) - now
 }
 
 /** Returns whether a task cannot start before a running one ends. Pure. */
@@ -114,6 +125,17 @@ export interface WorkerTask<Job, Outcome, Progress> {
   slot: WorkerSlot<Job, Outcome, Progress> | undefined
   progress: Progress | undefined
   responseTimer: ResponseTimer | undefined
+}
+
+/** @param namespace as of `ScheduledTask` */
+export function createWorkerTask<Job extends { do: string }, Outcome, Progress>(
+  job: Job,
+  namespace: string,
+  settle: (outcome: Outcome) => void,
+): WorkerTask<Job, Outcome, Progress> {
+  const [queuedAt, startedAt] = [performance.now(), 0]
+  const waiting = { slot: undefined, progress: undefined, responseTimer: undefined }
+  return { do: job.do, namespace, job, settle, queuedAt, startedAt, ...waiting }
 }
 
 /** A worker process and its task. */

@@ -1,6 +1,7 @@
 import { formatReasonWithCode } from '../../errors/fault.ts'
 import type { MountState } from '../../repair/state.ts'
 import { REQUESTED_METHOD_REASON } from '../../state/mount-record.ts'
+import { isTextVolumeId } from '../../state/volume-id.ts'
 import { explainUnrestoredInodes, formatSkippedByReason } from '../../state/volume-record.ts'
 import type { ContainerStatus } from '../node-state/containers.ts'
 import { formatHiddenMounts } from '../node-state/hidden-mounts.ts'
@@ -225,7 +226,9 @@ function listMountStates(mounts: readonly MountStatus[]): string {
 function formatVolumeSteps(about: VolumeStatus): string[] {
   const { volume, source, complete, left } = about
   if (about.walk !== null || about.fault !== null || about.group === null) return []
-  const restore = `"modekeep restore ${quoteForShell(volume)}"`
+  // A server's volume is restored through a mount of it, and its restore is refused while there is none.
+  const mount = about.mounts === 0 && isTextVolumeId(volume) ? `mount ${source} by a pod or by hand, then ` : ''
+  const restore = `${mount}"modekeep restore ${quoteForShell(volume)}"`
   if (about.restorePending && about.mounts === 0)
     return [`${restore} puts the volume back, which its last unmount could not`]
   const kept = left === null ? undefined : explainUnrestoredInodes({ volume, left })

@@ -29,7 +29,7 @@ const KERNEL_FEATURES: Readonly<Record<KernelFeatureName, { since: string; witho
   'statx mount ids': { since: '5.8', without: 'no volume can be mounted', isNeeded: true },
   openat2: { since: '5.6', without: 'paths are resolved component by component: slower' },
   'user namespace': { since: '3.8', without: 'ownership idmap is refused, and auto walks' },
-  'idmapped mount': { since: '5.12, tmpfs 6.3', without: 'ownership idmap may be refused, and auto walk' },
+  'idmapped tmpfs': { since: '6.3', without: 'ownership idmap of a tmpfs is refused' },
   MOVE_MOUNT_BENEATH: { since: '6.5', without: 'a replaced mount is missing for a moment' },
   fchmodat2: { since: '6.6', without: 'modes are changed through /proc: slower' },
   'unique mount ids': { since: '6.8', without: 'a mount id may be reused: mounts are told apart by inode only' },

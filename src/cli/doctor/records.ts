@@ -12,6 +12,7 @@ import { isVolumeBusy } from '../../state/lock-holders.ts'
 import { listReadableMountRecords, listRecordedMounts } from '../../state/mount-record.ts'
 import { listVolumesWithRecords, type Store } from '../../state/record-directories.ts'
 import type { Session } from '../../state/session.ts'
+import { isTextVolumeId } from '../../state/volume-id.ts'
 import { computeMaxRecordBytes, measureAllRecords, roundUpToMib } from '../../state/volume-journal.ts'
 import { findVolumeNameNotice } from '../../state/volume-notices.ts'
 import {
@@ -220,12 +221,11 @@ async function checkVolumeRecord(session: Session, record: VolumeRecord, lookups
     return [createWarningResult(`${what}, but ${other}`, remedy)]
   }
   if (restorePending) {
-    return [
-      createWarningResult(
-        `the restore of ${source} is pending`,
-        `modekeep restore ${volume}, or mount it in a pod again`,
-      ),
-    ]
+    // A server's volume is restored through a mount of it.
+    const remedy = isTextVolumeId(volume)
+      ? `mount it in a pod again, or by hand and then call modekeep restore ${volume}`
+      : `modekeep restore ${volume}, or mount it in a pod again`
+    return [createWarningResult(`the restore of ${source} is pending`, remedy)]
   }
   const remedy = `modekeep apply ${source} --fsgroup ${group}, or modekeep restore ${volume}`
   const text = hasEnded

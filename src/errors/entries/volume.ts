@@ -149,6 +149,12 @@ export const SERVER_FAULT_ENTRIES = {
     remedy:
       "End the daemon, or abort its connection: `echo 1 > /sys/fs/fuse/connections/N/abort` with the minor number of the mount's device. The next call, or the next unmount for a restore, continues.",
   },
+  'volume-failed': {
+    meaning:
+      'The file system of the volume returned an error in the middle of a walk or a restore: its server, its daemon or its disk failed. Each change so far is recorded.',
+    remedy:
+      'Repair what the message names. The next call, or the next unmount for a restore, continues where this one was.',
+  },
   'walk-given-up': {
     meaning:
       'A process that worked on the volume was given up, because the kernel kept it waiting for `helperTimeoutSeconds`.',

@@ -4,12 +4,19 @@ import { CSI_TERMS, renderFault } from '../../errors/fault.ts'
 import { Refusal } from '../../errors/refusal.ts'
 import { deferHandleClose } from '../../kernel/host.ts'
 import type { SpaceUsage } from '../../kernel/inodes.ts'
-import { type MountPoint, openMountPoint } from '../../kernel/mount-table/mount-point.ts'
+import {
+  type MountPoint,
+  openMountPoint,
+  resolveMountPointState,
+  statMountPointUnsynced,
+} from '../../kernel/mount-table/mount-point.ts'
 import { isLocalMount, RESPONSE_TIMEOUT_MS } from '../../kernel/mount-table/responsiveness.ts'
+import { findPathsToSameLocation } from '../../kernel/mount-table/tree-location.ts'
 import { findMountState, isUnmountComplete } from '../../repair/heal.ts'
 import { isFaultyState, type MountState } from '../../repair/state.ts'
-import { type MountRecord, mountRecords } from '../../state/mount-record.ts'
+import { createMountRecord, type MountRecord, mountRecords } from '../../state/mount-record.ts'
 import { DamagedRecord } from '../../state/record.ts'
+import type { Store } from '../../state/record-directories.ts'
 import type { Session } from '../../state/session.ts'
 import { statServedMount } from '../../volume/daemon.ts'
 import { volumeKindLookup } from '../../volume/index.ts'
@@ -63,6 +70,24 @@ async function runPublishTask(task: Extract<CsiTask, { do: 'publish' }>, context
   const isRepeat = await publishVolume(session, { ...request, lifecycle, publication: { volumeId, isSingleWriter } })
   // Kubelet repeats each call about once a minute. Logging each repetition would rotate all other lines out of the log.
   if (!isRepeat) context.log.end('Success')
+}
+
+/**
+ * Runs the parts of a publication that change nothing, so that their code is compiled and their schemas exist before the first
+ * pod waits for them. It reads nothing of a volume.
+ */
+export function rehearsePublication({ host, config }: Store & Pick<Session, 'config'>): void {
+  const entries = Object.entries({
+    source: '/volume',
+    'kubernetes.io/pod.name': 'p',
+    'kubernetes.io/pod.namespace': 'n',
+  })
+  const request = createMountRequest('/pod', { entries, secretKeys: [] }, config, volumeKindLookup)
+  const record = createMountRecord(request, host.bootId(), undefined)
+  mountRecords.parse('', request.directory, mountRecords.serialize(record))
+  findPathsToSameLocation(host.mounts.table(), '/')
+  using point = openMountPoint(host, '/proc')
+  if (point !== undefined) resolveMountPointState(host, point, statMountPointUnsynced(host, point))
 }
 
 /** Marks refusals of the author's options, which are no fault of the node or its configuration. */

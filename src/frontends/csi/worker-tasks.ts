@@ -90,7 +90,7 @@ export const CSI_WORKER_LIMITS: WorkerLimits = {
   minIdle: 0,
   // The first publication after a start does not wait for a process.
   startedAhead: 1,
-  growAfterMs: 100,
+  growAfterMs: 300,
 }
 
 /** @param patienceMs time without a report after which a worker is killed */

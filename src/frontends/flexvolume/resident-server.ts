@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { isSameProgram, type SocketPeer } from '../../kernel/linux/processes.ts'
+import { isSameProgram, type SocketPeer } from '../../kernel/linux/socket-peer.ts'
 import { listenOnPrivateSocket, type PrivateSocket } from '../../rpc/private-socket.ts'
 import { MAX_RESIDENT_CALL_BYTES, parseResidentCall, type ResidentCall } from './resident-call.ts'
 

@@ -170,7 +170,8 @@ export function createContainerCreationHandler({
     const answered = answer(made, late.promise, pod, container)
     const settle = () => {
       timer[Symbol.dispose]()
-      settled.abort()
+      // Without a reason, an error with its stack is made for each container.
+      settled.abort('settled')
     }
     answered.then(settle, settle)
     return answered

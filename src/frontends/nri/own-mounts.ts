@@ -22,6 +22,9 @@ interface MountRestrictionSettings {
 
 /** A worker reads a mount table of 100,000 rows in this time, which is well below the runtime's own deadline. */
 export const MOUNT_RESTRICTIONS_WAIT_MS = 500
+/** Since the runtime's request, which the runtime gives up after two seconds. Clones may have taken a part of it. */
+const MOUNT_RESTRICTIONS_END_MS = 1900
+const MIN_MOUNT_RESTRICTIONS_WAIT_MS = 100
 export const MOUNT_RESTRICTIONS_GIVE_UP_MS = 60_000
 
 /** Further mounts of a container are not read. */
@@ -44,6 +47,7 @@ export function restrictModekeepMounts(
     pod: PodSandbox,
     container: Container,
     mounts: readonly ModekeepMount[],
+    startedAt: number,
   ): Promise<ContainerMount[]> {
     const warn = (message: string) =>
       log('warn', 'unrestricted', {
@@ -64,8 +68,10 @@ export function restrictModekeepMounts(
       mounts: mounts.map(({ destination, source }) => ({ destination, source })),
     }
     const reading = readRestrictions(request, AbortSignal.timeout(giveUpMs))
+    const untilEndMs = MOUNT_RESTRICTIONS_END_MS - (performance.now() - startedAt)
+    const leftMs = Math.min(waitMs, Math.max(untilEndMs, MIN_MOUNT_RESTRICTIONS_WAIT_MS))
     try {
-      const read = await Promise.race([reading, resolveAfterTimeout(waitMs)])
+      const read = await Promise.race([reading, resolveAfterTimeout(leftMs)])
       if (read !== undefined)
         return mounts.flatMap(({ mount }, index) => addRestrictionsToMount(mount, read[index] ?? []))
       for (const { source } of mounts) slow.add(source)
@@ -73,7 +79,7 @@ export function restrictModekeepMounts(
         for (const { source } of mounts) slow.delete(source)
       }
       reading.then(done, done)
-      warn(`the mount options could not be read within ${waitMs} ms: the container starts without them`)
+      warn(`the mount options could not be read within ${Math.round(leftMs)} ms: the container starts without them`)
     } catch (error) {
       warn(`the mount options could not be read: ${formatError(error)}`)
     }
@@ -83,10 +89,11 @@ export function restrictModekeepMounts(
   return {
     ...containers,
     create(pod, container, unheard) {
+      const startedAt = performance.now()
       const answer = containers.create(pod, container, unheard)
       const mounts = findModekeepMounts(kubeletDir, pod, container)
       if (mounts.length === 0) return answer
-      return appendRestrictedMounts(answer, readRestrictedMounts(pod, container, mounts))
+      return appendRestrictedMounts(answer, mounts, (others) => readRestrictedMounts(pod, container, others, startedAt))
     },
   }
 }
@@ -96,14 +103,16 @@ interface ModekeepMount extends Pick<CloneRequest, 'destination' | 'source'> {
   readonly mount: ContainerMount
 }
 
-/** Clones take precedence, because a mount that is replaced by its clone has the clone's options. */
+/** A mount that is replaced by its clone has the clone's options, so those of its volume are not read. */
 async function appendRestrictedMounts(
   answer: Promise<readonly ContainerMount[] | undefined> | undefined,
-  restricted: Promise<readonly ContainerMount[]>,
+  mounts: readonly ModekeepMount[],
+  readRestricted: (others: readonly ModekeepMount[]) => Promise<readonly ContainerMount[]>,
 ): Promise<readonly ContainerMount[]> {
   const clones = (await answer) ?? []
   const cloned = new Set(listMountDestinations(clones))
-  return [...clones, ...(await restricted).filter(({ destination }) => !cloned.has(destination))]
+  const others = mounts.filter(({ destination }) => !cloned.has(destination))
+  return others.length === 0 ? clones : [...clones, ...(await readRestricted(others))]
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { EntryName, FileChange, FileChangeBatch, Handle, StatBatch, StatView } from '../host.ts'
+import { countProcessors } from '../worker-process.ts'
 import { hasListxattrat, recordListxattratResult } from './attributes.ts'
 import { changeMemory, finish, sightMemory, start, startLook } from './kernel.ts'
 import { recordOverlayDevice, StatxView } from './statx.ts'
@@ -125,8 +126,7 @@ const freeChangeJobs = Array.from({ length: CHANGE_JOB_COUNT }, (_, job) => job)
 const MAX_CHANGE_THREADS = 3
 
 function countChangeThreads(): number {
-  // Only walks load node:os.
-  const otherProcessors = process.getBuiltinModule('node:os').availableParallelism() - 1
+  const otherProcessors = countProcessors() - 1
   return Math.max(1, Math.min(MAX_CHANGE_THREADS, otherProcessors))
 }
 

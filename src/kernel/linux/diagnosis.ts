@@ -39,7 +39,7 @@ export type KernelFeatureName =
   | 'statx mount ids'
   | 'openat2'
   | 'user namespace'
-  | 'idmapped mount'
+  | 'idmapped tmpfs'
   | 'MOVE_MOUNT_BENEATH'
   | 'fchmodat2'
   | 'unique mount ids'
@@ -116,7 +116,7 @@ export function probeKernelFeatures(): KernelFeature[] {
       withRootHandle((root) => linuxInodes.close(linuxInodes.openBeneath(root, '.'))),
     ),
     probeKernelFeature('user namespace', () => closeDescriptor(openUserNamespace(createGroupSwapMap(0, 1)))),
-    probeKernelFeature('idmapped mount', () =>
+    probeKernelFeature('idmapped tmpfs', () =>
       withDetachedTmpfs((tree) => linuxMounts.mapIds(tree, createGroupSwapMap(0, 1))),
     ),
     probeKernelFeature('MOVE_MOUNT_BENEATH', () => expectBadDescriptor(callMoveBeneath)),

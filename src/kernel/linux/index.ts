@@ -1,6 +1,7 @@
 import { basename, dirname } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import type { Host } from '../host.ts'
+import { createFault } from '../../errors/fault.ts'
+import { type Host, refuseOnErrno } from '../host.ts'
 import { nodeFs, readTextFile } from '../read-file.ts'
 import { createTrustedFiles } from '../trusted-files.ts'
 import { assertOwnFiles } from '../write-file.ts'
@@ -32,6 +33,23 @@ function assertOwnDatabaseFiles(path: string): void {
     nodeFs,
     dirname(path),
     ['', ...SQLITE_FILE_SUFFIXES].map((suffix) => basename(path) + suffix),
+  )
+}
+
+/** No process outlives a boot. */
+let knownBootId: string | undefined
+
+function readBootId(): string {
+  const path = '/proc/sys/kernel/random/boot_id'
+  return refuseOnErrno(
+    () => readTextFile(path).trim(),
+    () => ({
+      ENOENT: createFault(
+        'file-access',
+        `${path} is missing, because /proc is mounted with subset=pid`,
+        'mount /proc without that option where modekeep runs',
+      ),
+    }),
   )
 }
 
@@ -92,5 +110,5 @@ export const linuxHost: Host = {
   processesNow: snapshotContainerProcesses,
   mountNamespace: () => nodeFs.readlinkSync('/proc/self/ns/mnt'),
   monotonicMs: () => Math.floor(Number(process.hrtime.bigint() / 1_000_000n)),
-  bootId: () => readTextFile('/proc/sys/kernel/random/boot_id').trim(),
+  bootId: () => (knownBootId ??= readBootId()),
 }

@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url'
-import { getSystemErrorName } from 'node:util'
+import { nameErrno } from '../errno-names.ts'
 import { SystemError } from '../host.ts'
 
 /** The exports of driver/kernel. */
@@ -134,8 +134,9 @@ export function writeEmptyNameArgument(): number {
   return 0
 }
 
-const ENOSYS_DETAIL =
-  "this node's kernel does not have it, or a filter of system calls hides it; modekeep needs Linux 5.12 or newer"
+const ENOSYS_DETAIL = "this node's kernel does not have it, or a filter of system calls hides it"
+/** Calls that modekeep can do without; it needs all others. */
+const OPTIONAL_CALLS: ReadonlySet<string> = new Set(['openat2', 'fchmodat2', 'listxattrat'])
 
 /** Returns a successful result. @throws {SystemError} with the name of the errno */
 export function requireCallSuccess(
@@ -146,16 +147,11 @@ export function requireCallSuccess(
 ): number {
   if (result >= 0) return result
   if (Number.isNaN(result)) throw new Error(`driver/kernel refused ${syscall} of ${formatCallTarget(target)}`)
-  const code = formatErrno(-result)
-  throw new SystemError(syscall, code, formatCallTarget(target), code === 'ENOSYS' ? ENOSYS_DETAIL : detail?.())
+  const code = nameErrno(-result)
+  const isMissing = code === 'ENOSYS'
+  const needed = isMissing && !OPTIONAL_CALLS.has(syscall) ? '; modekeep needs Linux 5.12 or newer' : ''
+  throw new SystemError(syscall, code, formatCallTarget(target), isMissing ? ENOSYS_DETAIL + needed : detail?.())
 }
-
-/** libuv has no name for the error of a damaged file system. */
-function formatErrno(errno: number): string {
-  return errno === EUCLEAN ? 'EUCLEAN' : getSystemErrorName(-errno)
-}
-
-const EUCLEAN = 117
 
 function formatCallTarget(target: string | Uint8Array): string {
   return typeof target === 'string' ? target : JSON.stringify(Buffer.from(target).toString())

@@ -14,7 +14,7 @@ import {
   writeEmptyNameArgument,
   writeNameArgument,
 } from './kernel.ts'
-import { deferDescriptorClose, hasMountsOn, O_CLOEXEC, readMountAttributes } from './open.ts'
+import { closeDescriptor, deferDescriptorClose, hasMountsOn, O_CLOEXEC, readMountAttributes } from './open.ts'
 
 const openTree = createSystemCall('open_tree')
 const moveMount = createSystemCall('move_mount')
@@ -64,9 +64,7 @@ export const linuxMounts: MountOperations = {
     setMountAttributes(tree, isRecursive ? AT_RECURSIVE : 0, set, clear, MS_PRIVATE, 0),
 
   mapIds(tree, map) {
-    const userNamespace = openUserNamespace(map)
-    using _ = deferDescriptorClose(userNamespace)
-    setMountAttributes(tree, 0, MOUNT_ATTR_IDMAP, 0, 0, userNamespace)
+    setMountAttributes(tree, 0, MOUNT_ATTR_IDMAP, 0, 0, findUserNamespace(map))
   },
 
   attach: (tree, target) => attachMountTree(tree, target, 0),
@@ -157,6 +155,35 @@ export function openUserNamespace({ uids, gids }: IdMap): number {
     return openSync(`/proc/${child}/ns/user`, 'r')
   } finally {
     requireCallSuccess(wait4(child, CALL_DATA_OFFSET, WAIT_ALL_CHILDREN), 'wait4', String(child))
+  }
+}
+
+const MAX_KEPT_USER_NAMESPACES = 4
+/** Open user namespaces of the last maps: a node's pods have few groups, and a new one takes some 2 ms. */
+const keptUserNamespaces = new Map<string, number>()
+
+function findUserNamespace(map: IdMap): number {
+  const key = JSON.stringify(map)
+  const kept = keptUserNamespaces.get(key) ?? openUserNamespaceWithinLimit(map)
+  // The last ones are kept.
+  keptUserNamespaces.delete(key)
+  keptUserNamespaces.set(key, kept)
+  if (keptUserNamespaces.size > MAX_KEPT_USER_NAMESPACES) closeKeptUserNamespaces(1)
+  return kept
+}
+
+/** The kept ones count for the limit of user namespaces. */
+function openUserNamespaceWithinLimit(map: IdMap): number {
+  const opened = keptUserNamespaces.size === 0 ? undefined : tolerateErrno('ENOSPC', () => openUserNamespace(map))
+  if (opened !== undefined) return opened
+  closeKeptUserNamespaces(keptUserNamespaces.size)
+  return openUserNamespace(map)
+}
+
+function closeKeptUserNamespaces(count: number): void {
+  for (const [key, opened] of [...keptUserNamespaces].slice(0, count)) {
+    keptUserNamespaces.delete(key)
+    closeDescriptor(opened)
   }
 }
 

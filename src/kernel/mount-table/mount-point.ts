@@ -10,6 +10,7 @@ import {
   isDirectory,
   REGULAR_FILE_TYPE,
   type Stat,
+  tolerateErrno,
 } from '../host.ts'
 import { isGuardMount } from './mountinfo.ts'
 
@@ -111,6 +112,11 @@ export function queryMountPoint(
   isDead: boolean,
 ): Stat | 'broken' | undefined {
   return catchBrokenMount(() => (isDead ? inodes.queryEntry(parent, name) : inodes.statEntry(parent, name)))
+}
+
+/** Opens the root of the topmost mount. Returns undefined if its server or daemon has ended, as `queryMountPoint` reports. */
+export function openMountedRoot({ inodes }: Host, { parent, name }: MountPoint): Handle | undefined {
+  return tolerateErrno([...BROKEN_MOUNT_ERRORS].join(' '), () => inodes.openEntry(parent, name))
 }
 
 /** Stats a mount point without waiting for a server or a daemon. Returns undefined if the name does not exist. */

@@ -2,7 +2,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import type { Host } from '../../kernel/host.ts'
 import { AclTable, hashAcl, isAclNumber } from './acl-table.ts'
 import { createDataView, decodeRecord } from './codec.ts'
-import { explainJournalErrors, prepareJournalTables } from './database.ts'
+import { closeIfFailed, explainJournalErrors, prepareJournalTables } from './database.ts'
 import { findRecordStarts, isForgottenInodeRecord } from './layout.ts'
 import { estimateAclGrowth, estimateLogGrowth, type JournalQuota, JournalSizeLimiter } from './quota.ts'
 import { freeBuffer, JournalChecksums, RecordLog, runTransaction } from './tables.ts'
@@ -48,9 +48,15 @@ export class JournalSnapshot {
     )
     this.unsettled = [...unsettled].sort((one, other) => (one < other ? -1 : 1))
     this.disk = disk
-    this.acls = this.#guard(() => this.#acls.count())
-    this.batches = this.#guard(() => this.#log.count())
-    this.bytes = this.#guard(() => this.#acls.size() + this.#log.size())
+    const countRows = () => ({
+      acls: this.#acls.count(),
+      batches: this.#log.count(),
+      bytes: this.#acls.size() + this.#log.size(),
+    })
+    const { acls, batches, bytes } = this.#guard(() => closeIfFailed(this.#database, countRows))
+    this.acls = acls
+    this.batches = batches
+    this.bytes = bytes
   }
 
   /**

@@ -90,10 +90,17 @@ export function prepareJournalTables(
   options: JournalOpenOptions,
   isCreated = false,
 ) {
-  try {
+  return closeIfFailed(database, () => {
     const disk = requireJournalTables(database, sql, options)
     if (isCreated) beginLogUnsynced(database)
     return { disk, unsettled: new Set(sql.all`SELECT batch FROM unsettled`.map(({ batch }) => batch as bigint)) }
+  })
+}
+
+/** Runs an operation that opens a journal. A worker that stays would keep the log of one that cannot be opened. */
+export function closeIfFailed<T>(database: DatabaseSync, operation: () => T): T {
+  try {
+    return operation()
   } catch (error) {
     database.close()
     throw error

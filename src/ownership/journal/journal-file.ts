@@ -4,6 +4,7 @@ import type { InodeRecord } from '../inode/record.ts'
 import { AclTable, NumberSet } from './acl-table.ts'
 import { addRecordBaseline, concatBytes, decodeRecord, type EncodedRecord, encodeInodeRecords } from './codec.ts'
 import {
+  closeIfFailed,
   createJournalRefusal,
   createMissingJournal,
   explainJournalErrors,
@@ -50,14 +51,15 @@ export class JournalFile {
     this.#files = host.files
     this.#isReadOnly = options.isReadOnly
     const isCreated = this.guard(() => createMissingJournal(host, options))
+    // Before the database is open: an error would leave it open in a worker that stays, and its log undeleted.
+    this.#isLogMarked = host.files.has(path + LOG_MARK_SUFFIX)
     this.#database = this.guard(() => host.openDatabase(path, options.isReadOnly ? 'existing' : undefined))
     this.#sql = this.#database.createTagStore()
     this.#log = new RecordLog(this.#sql, volume)
     this.#acls = new AclTable(this.#sql, volume)
     this.#fileQuota = new JournalSizeLimiter(this.#database)
     const { unsettled, disk } = this.guard(() => prepareJournalTables(this.#database, this.#sql, options, isCreated))
-    this.#isLogMarked = host.files.has(path + LOG_MARK_SUFFIX)
-    this.guard(() => this.#refuseLostLog())
+    this.guard(() => closeIfFailed(this.#database, () => this.#refuseLostLog()))
     this.#mustMarkLog = isCreated
     this.unsettled = unsettled
     this.disk = disk
@@ -140,7 +142,6 @@ export class JournalFile {
   /** @throws {Refusal} if the first batch was synced, but the log that had it is lost */
   #refuseLostLog(): void {
     if (!this.#isLogMarked || hasLogBegun(this.#sql)) return
-    this.#database.close()
     throw createJournalRefusal(this.#path, 'its log is lost, although the volume was walked before')
   }
 

@@ -15,6 +15,7 @@ import {
   SET_ID_MODE_BITS,
 } from '../inode/policy.ts'
 import { getIntendedCapability, type InodeRecord, type InodeState, isSameBytes } from '../inode/record.ts'
+import { skipDeletedInode } from './deleted-inode.ts'
 import { recordSkippedInode, type SkipReason, type WalkReport } from './report.ts'
 
 const RWX_MODE_BITS = 0o777
@@ -39,18 +40,21 @@ export interface InodeChange {
 /**
  * Makes a change whose record is on disk, on the inspected inode.
  * @returns `untouched`: the inode was never changed, so its record can be dropped; `refused`: it could not be changed
- * this time and is unchanged; `overtaken`: a user changed it first
+ * this time and is unchanged; `overtaken`: a user changed or deleted it first
  */
 export function applyInodeChange(
   inodes: Inodes,
   item: InodeChange,
   report: WalkReport,
 ): 'made' | 'untouched' | 'refused' | 'overtaken' {
-  const reason = tryInodeChange(inodes, item, report)
-  if (reason === undefined) return 'made'
-  recordSkippedInode(report, reason, item.record.path)
-  if (isInodeUnchanged(inodes, item)) return 'untouched'
-  return reason === 'changed during the walk' ? 'overtaken' : 'refused'
+  const readPath = () => item.record.path
+  return skipDeletedInode(report, readPath, () => {
+    const reason = tryInodeChange(inodes, item, report)
+    if (reason === undefined) return 'made'
+    recordSkippedInode(report, reason, readPath())
+    if (isInodeUnchanged(inodes, item)) return 'untouched'
+    return reason === 'changed during the walk' ? 'overtaken' : 'refused'
+  })
 }
 
 /**

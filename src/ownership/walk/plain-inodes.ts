@@ -4,6 +4,7 @@ import { extractOwnership, isSameOwnership, SET_ID_MODE_BITS } from '../inode/po
 import type { InodeRecord } from '../inode/record.ts'
 import type { RecordedInodeStates } from '../journal/record-index.ts'
 import { applyInodeChange, canDelegateFileChange, changePlainInode } from './change.ts'
+import { skipDeletedInode } from './deleted-inode.ts'
 import { SELF_ENTRY_NAME } from './entry.ts'
 import type { WalkLedger } from './ledger.ts'
 import { PlainInodeColumns } from './plain-columns.ts'
@@ -171,12 +172,13 @@ export class PlainInodes implements Disposable {
     report.changed += this.#delegated.length - unmade.size
     const made = this.#strategy.forgetsRecords ? this.#delegated.filter((_, position) => !unmade.has(position)) : []
     const refused: InodeRecord[] = []
-    const note = (index: number, outcome: InodeChangeOutcome) => {
+    const note = (index: number, change: () => InodeChangeOutcome) => {
+      const outcome = skipDeletedInode(report, () => this.#columns.getPath(index), change)
       if (outcome === 'untouched' || (outcome === 'made' && this.#strategy.forgetsRecords)) made.push(index)
       else if (outcome === 'refused') refused.push(this.#getRecord(index))
     }
-    for (const position of unmade) note(this.#delegated[position] as number, this.#finishDelegated(position, report))
-    for (const index of this.#local) note(index, this.#changeLocally(index, report))
+    for (const at of unmade) note(this.#delegated[at] as number, () => this.#finishDelegated(at, report))
+    for (const index of this.#local) note(index, () => this.#changeLocally(index, report))
     const forgotten = new BigInt64Array(made.length * 2)
     for (let at = 0; at < made.length; at++) this.#columns.putKey(forgotten, at, made[at] as number)
     this.close()

@@ -97,8 +97,8 @@ function enterDirectory(
   const handle =
     seen &&
     openAfterReleasingHandles(visitor, () => ignoreVanishedEntry(() => inodes.openDirectory(parent.handle, name)))
-  if (handle === undefined) return DIRECTORY_REPLACED_REASON
-  const stat = useHandleOrClose(inodes, handle, inodes.stat)
+  const stat = handle && ignoreVanishedEntry(() => useHandleOrClose(inodes, handle, inodes.stat))
+  if (handle === undefined || stat === undefined) return DIRECTORY_REPLACED_REASON
   if (isInodeOutsideBoundary(stat, boundary)) {
     visitor.onBoundary?.(stat)
     inodes.close(handle)

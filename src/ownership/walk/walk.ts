@@ -5,11 +5,11 @@ import {
   type Inodes,
   isDirectory,
   type Stat,
-  type StatBatch,
   type StatView,
   useHandleOrClose,
 } from '../../kernel/host.ts'
 import { hasAclOrCapability, inspectInode, type OpenInode } from '../inode/attributes.ts'
+import { ignoreDeletedInode } from './deleted-inode.ts'
 import type { OpenDirectoryFrame } from './directory-stack.ts'
 import { DirectoryEntryRun, hashEntryName, ignoreVanishedEntry, joinEntryPath, SELF_ENTRY_NAME } from './entry.ts'
 import type { WalkBatchSettings, WalkLedger } from './ledger.ts'
@@ -55,9 +55,8 @@ export class TreeWalk implements TreeVisitor, Disposable {
     this.#pipeline = pipeline()
     this.#directories = this.#strategy.forgetsRecords ? pipeline() : this.#pipeline
     this.#settings = settings
-    const [first, second] = inodes.statBatches()
-    const run = (batch: StatBatch) => new DirectoryEntryRun(inodes, batch, settings.batchSize)
-    this.#runs = [run(first), run(second)]
+    const runs = inodes.statBatches().map((batch) => new DirectoryEntryRun(inodes, batch, settings.batchSize))
+    this.#runs = runs as [DirectoryEntryRun, DirectoryEntryRun]
   }
 
   visitEntries(frame: OpenDirectoryFrame, block: DirentIterator): boolean {
@@ -101,15 +100,11 @@ export class TreeWalk implements TreeVisitor, Disposable {
 
   /** Like `#visitStatted`, for an open entry. */
   #visitOpened(frame: OpenDirectoryFrame, run: DirectoryEntryRun, index: number): boolean {
-    const name = run.getName(index)
-    const handle = run.takeHandle(index)
+    const [name, handle] = [run.getName(index), run.takeHandle(index)]
     if (handle === undefined) return this.#visitEntry(frame, name)
     const seen = run.stat(index)
-    if (seen && !isDirectory(seen) && this.#needsInspection(seen, frame.path, name)) {
-      const attributes = run.attributeNames(index) ?? this.#attributeNames(handle, frame.handle, name)
-      this.#takeNamed(frame, name, handle, seen, run.startedAtMs, attributes)
-      return false
-    }
+    if (seen && !isDirectory(seen) && this.#needsInspection(seen, frame.path, name))
+      return this.#takeNamed(frame, name, handle, seen, run.startedAtMs, run.attributeNames(index))
     this.#inodes.close(handle)
     return seen ? isDirectory(seen) : this.#visitEntry(frame, name)
   }
@@ -133,12 +128,12 @@ export class TreeWalk implements TreeVisitor, Disposable {
     }
     const inspectedAtMs = Date.now()
     const handle = this.#openEntry(frame.handle, name)
-    if (handle === undefined) return this.#skipReplaced(frame.path, name)
-    const opened = useHandleOrClose(this.#inodes, handle, this.#inodes.look)
+    const opened = handle && ignoreVanishedEntry(() => useHandleOrClose(this.#inodes, handle, this.#inodes.look))
+    if (handle === undefined || opened === undefined) return this.#skipReplaced(frame.path, name)
     const isEntered = isDirectory(opened)
-    if (!isEntered && this.#needsInspection(opened, frame.path, name)) {
-      this.#takeNamed(frame, name, handle, opened, inspectedAtMs, this.#attributeNames(handle, frame.handle, name))
-    } else this.#inodes.close(handle)
+    if (!isEntered && this.#needsInspection(opened, frame.path, name))
+      return this.#takeNamed(frame, name, handle, opened, inspectedAtMs)
+    this.#inodes.close(handle)
     return isEntered
   }
 
@@ -148,14 +143,17 @@ export class TreeWalk implements TreeVisitor, Disposable {
     handle: Handle,
     seen: StatView,
     inspectedAtMs: number,
-    attributes: string,
-  ): void {
-    this.#takenCount++
+    listed?: string,
+  ): false {
+    const attributes = listed ?? this.#attributeNames(handle, frame.handle, name)
+    if (attributes === undefined) return this.#skipReplaced(frame.path, name)
     if (seen.links === 1) this.#take(handle, seen, inspectedAtMs, attributes, frame.path, name)
     else {
       const inode = this.#inspect(handle, seen, inspectedAtMs, attributes)
       this.#pipeline.take(inode, joinEntryPath(frame.path, name), hashEntryName(frame, name))
     }
+    this.#takenCount++
+    return false
   }
 
   #take(
@@ -173,8 +171,10 @@ export class TreeWalk implements TreeVisitor, Disposable {
     pipeline.take(this.#inspect(handle, seen, inspectedAtMs, attributes), joinEntryPath(parentPath, name))
   }
 
-  #attributeNames(handle: Handle, parent: Handle, name: EntryName): string {
-    return useHandleOrClose(this.#inodes, handle, () => this.#inodes.attributeNames(handle, parent, name))
+  /** Returns undefined for a deleted inode, and closes its handle. */
+  #attributeNames(handle: Handle, parent: Handle, name: EntryName): string | undefined {
+    const list = () => this.#inodes.attributeNames(handle, parent, name)
+    return ignoreDeletedInode(() => useHandleOrClose(this.#inodes, handle, list))
   }
 
   #inspect(handle: Handle, seen: StatView, inspectedAtMs: number, attributes: string): OpenInode {
@@ -189,15 +189,15 @@ export class TreeWalk implements TreeVisitor, Disposable {
   }
 
   visitDirectory(directory: Handle, path: Uint8Array): void {
-    if (!this.#needsInspection(this.#inodes.look(directory), path, EMPTY_PATH)) return
+    const stat = ignoreVanishedEntry(() => this.#inodes.look(directory))
+    if (stat && !this.#needsInspection(stat, path, EMPTY_PATH)) return
     const at = Date.now()
-    const handle = this.#openEntry(directory, SELF_ENTRY_NAME)
     // A deleted directory has no "." any more.
-    if (handle === undefined) this.#skipReplaced(path, EMPTY_PATH)
-    else {
-      const seen = useHandleOrClose(this.#inodes, handle, this.#inodes.look)
-      this.#take(handle, seen, at, this.#attributeNames(handle, directory, SELF_ENTRY_NAME), path, EMPTY_PATH)
-    }
+    const handle = this.#openEntry(directory, SELF_ENTRY_NAME)
+    const seen = handle && useHandleOrClose(this.#inodes, handle, this.#inodes.look)
+    const attributes = handle && this.#attributeNames(handle, directory, SELF_ENTRY_NAME)
+    if (handle && seen && attributes !== undefined) this.#take(handle, seen, at, attributes, path, EMPTY_PATH)
+    else this.#skipReplaced(path, EMPTY_PATH)
   }
 
   #openEntry(parent: Handle, name: EntryName): Handle | undefined {

@@ -2,9 +2,11 @@ import { spawnSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { dirname, resolve } from 'node:path'
+import { SEED_VARIABLE } from '../test/helpers/door-seed.ts'
 import { runConfined } from '../test/helpers/own-namespaces.ts'
 import { RESULTS_FILE } from '../test/helpers/results.ts'
 import { printTally, readTally, sumTallies, TALLY_FILE, type Tally } from '../test/helpers/tally.ts'
+import { drawDoorTests, isDoorTest, selectDoorTests, takeSeed } from './test/door.ts'
 import { installTestPackages } from './test/install.ts'
 import { DelayedOutput } from './test/later-output.ts'
 import { BackgroundPreparation } from './test/preparation.ts'
@@ -12,10 +14,14 @@ import { selectOtherTests, selectSizedTests, selectUnitTests } from './test/sele
 
 // Without arguments what a change is held by, with --long what takes longer, with --unit what needs no root and no build;
 // with other arguments only what they name of vitest's tests; with --results FILE before them, FILE says how they ended.
+// With --door a resident worker makes the FlexVolume calls of the named tests; --seed N draws another tenth of them for a
+// run without arguments.
 const projectRoot = resolve(import.meta.dirname, '..')
 const nodePath = process.execPath
 const binDirectory = `${projectRoot}/node_modules/.bin`
 const testArguments = process.argv.slice(2)
+const seed = takeSeed(testArguments)
+if (seed !== undefined) process.env[SEED_VARIABLE] = seed
 const isRoot = process.getuid?.() === 0
 process.chdir(projectRoot)
 process.env.PATH = `${dirname(nodePath)}:${binDirectory}:${process.env.PATH}`
@@ -44,8 +50,11 @@ async function runAllTests(): Promise<number> {
   runCheck('types', `${binDirectory}/tsc`, '--noEmit')
   const others = selectOtherTests()
   const parts: TestPart[] = [['unit', createVitestCommand('run', ...UNISOLATED_OPTIONS, ...selectUnitTests())]]
-  if (isRoot) parts.push(['vitest', createVitestCommand('run', ...others)])
-  else {
+  if (isRoot) {
+    const door = drawDoorTests()
+    parts.push(['vitest', createVitestCommand('run', ...others.filter((file) => !isDoorTest(file)))])
+    parts.push(['door', createVitestCommand('run', ...door.args), door.env])
+  } else {
     // Without root no test makes a mount, so files can share a process, but for those with a cache of their own.
     const isFetching = (file: string) => file.startsWith('test/fetch/')
     parts.push([
@@ -65,6 +74,7 @@ async function runLongTests(): Promise<number> {
     ['kubelet', createKubeletCommand()],
     ['nri', [nodePath, 'test/runtimes/main.ts']],
     ['e2e', [nodePath, 'test/e2e/main.ts', '--quick']],
+    ['vm', [nodePath, 'test/vm/main.ts', '--quick']],
   ]
   // The cluster takes longer than all others.
   return runPartsWithPreparation(parts, [[cluster], others], 'test/e2e/provide.ts')
@@ -73,7 +83,7 @@ async function runLongTests(): Promise<number> {
 /** What each part took, so that the end of a long output tells where the time of the run went. */
 const partDurations: string[] = []
 
-type TestPart = [name: string, command: string[]]
+type TestPart = [name: string, command: string[], env?: NodeJS.ProcessEnv]
 
 /**
  * Runs vitest's parts. Meanwhile a script fetches and builds the programs of the nodes, then the nodes' parts begin. These
@@ -102,7 +112,7 @@ async function runPartsWithPreparation(
   async function runOwn(): Promise<Tally[]> {
     const tallies: Tally[] = []
     try {
-      for (const [name, command] of parts) tallies.push(await runTestPart(name, command, 'SIGKILL'))
+      for (const part of parts) tallies.push(await runTestPart(part, 'SIGKILL'))
     } catch (error) {
       isEnding = true
       prepared?.stop()
@@ -117,10 +127,11 @@ async function runPartsWithPreparation(
     const said = await prepared?.done()
     if (said && at === 0) output.print(`\n${said}`)
     const tallies: Tally[] = []
-    for (const [name, command] of lane) {
+    for (const part of lane) {
+      const [name] = part
       if (!isRoot) tallies.push(reportSkippedKubelet(name))
       else if (!isEnding)
-        tallies.push(await runTestPart(name, command, 'SIGTERM', (line) => output.print(`${name.padEnd(8)}${line}`)))
+        tallies.push(await runTestPart(part, 'SIGTERM', (line) => output.print(`${name.padEnd(8)}${line}`)))
     }
     return tallies
   }
@@ -135,14 +146,13 @@ function runCheck(what: string, command: string, ...rest: string[]): void {
 
 /** @param print gets each line of the output; undefined: the output is this process's */
 async function runTestPart(
-  name: string,
-  command: string[],
+  [name, command, env = process.env]: TestPart,
   end: 'SIGKILL' | 'SIGTERM',
   print?: (line: string) => void,
 ): Promise<Tally> {
   const file = `${temporaryDirectory}/${name}`
   const startedMs = performance.now()
-  const status = await runConfined(command, { ...process.env, [TALLY_FILE]: file }, end, print)
+  const status = await runConfined(command, { ...env, [TALLY_FILE]: file }, end, print)
   partDurations.push(`${name} ${Math.round((performance.now() - startedMs) / 1000)} s`)
   if (status === INTERRUPTED_EXIT_CODE) throw new EndedEarly(status)
   return readTally(name, file, status)
@@ -183,6 +193,10 @@ function runTestCommand(): Promise<number> {
     return runNamedTests(...UNISOLATED_OPTIONS, ...selectUnitTests(), ...rest)
   }
   if (!isRoot) console.log(NEEDS_ROOT_MESSAGE)
+  if (testArguments.includes('--door')) {
+    const { args, env } = selectDoorTests(testArguments.filter((argument) => argument !== '--door'))
+    return runConfined(createVitestCommand('run', ...args), env)
+  }
   if (mode !== '--results') return runNamedTests(...testArguments)
   const [file, ...tests] = rest
   if (file === undefined || tests.length === 0) throw new Error('--results FILE TEST...: name the tests too')

@@ -9,6 +9,7 @@ const ROOT = join(import.meta.dirname, '../..')
 const START_SCRIPT = 'start.cjs'
 /** Also the name in stack traces, and the same in every checkout: the build must give the same bytes everywhere. */
 const BUNDLE_FILE = 'modekeep.cjs'
+const KUBELET_CALL_SCRIPT = 'kubelet-call.cjs'
 const APPLICATION_BLOB_FILE = 'modekeep.blob'
 
 const EXECUTABLE_NODE_OPTIONS = ['--openssl-config=/dev/null', '--disable-sigusr1']
@@ -16,8 +17,9 @@ const EXECUTABLE_NODE_OPTIONS = ['--openssl-config=/dev/null', '--disable-sigusr
 /** String hashes are part of the code cache; V8 does not take this flag into account when it accepts one. */
 const FIXED_RANDOM_SEED_FLAG = '--random-seed=1'
 
-/** Scripts of their own: a usual call of kubelet does not even read them. */
+/** Scripts of their own: each kind of process reads and keeps only its own. */
 const SEPARATE_SCRIPTS: ReadonlyMap<string, string> = new Map([
+  [join(ROOT, 'driver/kubelet-call.ts'), KUBELET_CALL_SCRIPT],
   [join(ROOT, 'driver/operator.ts'), 'operator.cjs'],
   [join(ROOT, 'driver/csi-worker.ts'), 'csi-worker.cjs'],
   [join(ROOT, 'driver/nri-worker.ts'), 'nri-worker.cjs'],
@@ -46,7 +48,7 @@ const separateScriptsPlugin: Plugin = {
   name: 'scripts of their own',
   setup({ onResolve, resolve: find }) {
     onResolve(
-      { filter: /^execa$|\/(operator|csi-worker|nri-worker|isolated-worker|migrate)\.ts$/ },
+      { filter: /^execa$|\/(kubelet-call|operator|csi-worker|nri-worker|isolated-worker|migrate)\.ts$/ },
       async ({ kind, path, resolveDir, pluginData }) => {
         const isOther = kind === 'dynamic-import' || path === 'execa'
         if (!isOther || pluginData === separateScriptsPlugin) return undefined
@@ -197,7 +199,7 @@ function assertAsciiCode(file: string, code: string): void {
 
 /** The files of a script whose functions are compiled at build time. A worker's libraries would take more room than time. */
 function findFilesToCompile(name: string, inputs: Metafile['inputs'], entry: string): Set<string> {
-  if (name === BUNDLE_FILE) return findUsualFiles(inputs, entry)
+  if (name === BUNDLE_FILE || name === KUBELET_CALL_SCRIPT) return findUsualFiles(inputs, entry)
   if (!WORKERS_COMPILED_AHEAD.has(name)) return new Set()
   return new Set([...findUsualFiles(inputs, entry)].filter((path) => USED_BY_A_FIRST_CALL.test(path)))
 }

@@ -23,7 +23,7 @@ export const TEST_PACKAGES: readonly TestPackage[] = [
   createTestPackage('mount', 'losetup mount umount', 'every mount of a test'),
   createTestPackage(
     'util-linux',
-    'findmnt flock fsfreeze nsenter setarch setpriv taskset unshare',
+    'findmnt flock fsfreeze nsenter prlimit setarch setpriv taskset unshare',
     'namespaces of the tests',
   ),
   createTestPackage('busybox', 'busybox', "installs with nothing but busybox's tools"),

@@ -182,8 +182,8 @@ describe('the only place that may', () => {
     expect(mentioning(/process\.dlopen|node:ffi/)).toEqual(['src/kernel/linux/kernel.ts'])
   })
 
-  it('read the arguments is driver/main.ts', () => {
-    expect(mentioning(/process\.argv|\bargv0\b/)).toEqual(['driver/main.ts'])
+  it('read the arguments are driver/main.ts, and driver/start.ts for the first one', () => {
+    expect(mentioning(/process\.argv|\bargv0\b/)).toEqual(['driver/main.ts', 'driver/start.ts'])
   })
 
   it('read the environment is driver/, except for the descriptor that the loader passes on', () => {

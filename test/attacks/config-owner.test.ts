@@ -65,7 +65,7 @@ describe.skipIf(skipReason !== '')(
       const file = `${node.top}/config.json`
       prepare(file)
       const directory = node.podDirectory('a')
-      const env = { MODEKEEP_CONFIG: file }
+      const env = node.environment()
       const call = (...args: string[]) => {
         const { stdout } = spawnSync(BINARY, args, { env, encoding: 'utf8', timeout: 10_000, killSignal: 'SIGKILL' })
         return JSON.parse(stdout || '"no answer within 10 s"')

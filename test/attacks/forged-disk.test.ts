@@ -5,7 +5,7 @@ import { type RestoreDocument, restoreRecordedOwnership } from '../../src/cli/co
 import { checkRecordedVolumes } from '../../src/cli/doctor/records.ts'
 import { createPathLookups } from '../../src/kernel/mount-table/responsiveness.ts'
 import { pruneVolumeJournal } from '../../src/repair/volume-garbage.ts'
-import { type DiskType, detachDisks, listLoopDevices, makeImage } from '../helpers/disks.ts'
+import { type DiskType, detachDisks, listLeftLoopDevices, makeImage } from '../helpers/disks.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 
 const suiteTitle = isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'
@@ -36,7 +36,7 @@ describe.skipIf(!isRoot).each(TYPES)(`a forged copy of an image with %s${suiteTi
   afterEach(() => {
     detachDisks()
     stage.close()
-    expect(listLoopDevices(stage.top)).toEqual([])
+    expect(listLeftLoopDevices(stage.top)).toEqual([])
   })
 
   /** A program whose privileges are recorded; the forged copy has another one with the same inode, size and mtime. */

@@ -55,18 +55,19 @@ describe.skipIf(skipReason !== '')(addSkipReason('a FUSE server that hangs', ski
       const { took } = await timed(() => until(() => node.layers('b').length === 1))
       return took
     }
-    await isBack()
+    // What a machine without CPU time takes in any case.
+    const usualMs = await isBack()
     server.hang()
-    expect(await isBack()).toBeLessThan(2000)
+    expect(await isBack()).toBeLessThan(2000 + 2 * usualMs)
     await until(() => said.includes('the server of its source does not respond'))
     expect(said).toContain(node.podDirectory('a'))
-    expect(await isBack()).toBeLessThan(2000)
+    expect(await isBack()).toBeLessThan(2000 + 2 * usualMs)
     const { result, took } = await timed(() => {
       watching.kill('SIGTERM')
       return new Promise((done) => watching.once('exit', done))
     })
     expect(result).toBe(0)
-    expect(took).toBeLessThan(1000)
+    expect(took).toBeLessThan(1000 + 2 * usualMs)
   })
 
   it('below a source: a mount fails within its deadline with the reason, and the pod can be deleted', async () => {

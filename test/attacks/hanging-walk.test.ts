@@ -138,6 +138,7 @@ describe.skipIf(skipReason !== '')(
       const { child, ended } = node.start(['mount', node.podDirectory('a'), JSON.stringify(asked)])
       await untilStuck()
       child.kill('SIGKILL')
+      for (const pid of node.residentWorkers()) process.kill(pid, 'SIGKILL')
       await ended
       const pid = walker()
       const { message } = await ends(() => node.mount('b', asked))
@@ -157,6 +158,7 @@ describe.skipIf(skipReason !== '')(
       // Of one alone: each look waits for its turn among the changes.
       await until(() => walker() !== undefined && fs.statSync(`${served}/${first}`).gid === GROUP)
       child.kill('SIGKILL')
+      for (const pid of node.residentWorkers()) process.kill(pid, 'SIGKILL')
       await ended
       await ends(() => until(() => walker() === undefined))
       const changed = countOf(GROUP)

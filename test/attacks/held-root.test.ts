@@ -16,9 +16,9 @@ const skipReason = cannotServe('cc', 'mkfs.ext4', 'fsfreeze')
 const GROUP_ON_DISK = 500
 const GROUP = 2000
 /** Seconds, of helperTimeoutSeconds. */
-const PATIENCE = 8
+const PATIENCE = 12
 /** Seconds: a refusal within two, and the time of a call on a busy machine. */
-const AT_ONCE = 5
+const AT_ONCE = 10
 const IN_TIME = PATIENCE + 12
 const WALK = { ownership: 'walk', 'kubernetes.io/fsGroup': String(GROUP), fsGroupChangePolicy: 'Always' }
 const MAP = { ownership: 'idmap', 'kubernetes.io/fsGroup': String(GROUP), setGid: 'root' }

@@ -64,6 +64,22 @@ describe.skipIf(skipReason !== '')(`a small limit${skipReason}`, () => {
     },
   )
 
+  it.each([
+    ['restore', '/no/such/directory'],
+    ['heal'],
+    ['csi'],
+    ['install'],
+    ['--version'],
+    ['moun'],
+    ['mounts'],
+    [' '],
+    [],
+  ])('a start that fails has status 1 for a verb that is not of kubelet: %j', (...call) => {
+    const [program = '', ...args] = [...UNPRIVILEGED, 'prlimit', '--nofile=60', MODEKEEP, ...call]
+    const { status, stdout } = spawnSync(program, args, { encoding: 'utf8' })
+    expect([status, JSON.parse(stdout)]).toEqual([1, { status: 'Failure', message: expect.stringContaining('NOFILE') }])
+  })
+
   it.each(EACH)('RLIMIT_%s of %i is raised if that is permitted', (name, value) => {
     for (const call of CALLS.slice(0, 3)) {
       expect(answerTo(call, ...UNPRIVILEGED, 'prlimit', `--${name}=${value}:`)).toEqual(usualAnswerTo(call))

@@ -44,10 +44,10 @@ class Shared {
     return peer
   }
 
-  /** Lists the process of a call and its children. */
+  /** Lists the process of a call, its children, and the worker that makes the call for them. */
   family(pid = 0): number[] {
     const children = fs.readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean)
-    return [pid, ...children.map(Number)]
+    return [pid, ...children.map(Number), ...this.node.residentWorkers()]
   }
 
   isIncomplete(): boolean {

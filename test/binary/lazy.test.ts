@@ -8,6 +8,7 @@ import { bundleScript, prepareApplication } from '../../scripts/build/applicatio
 
 const ROOT = resolve(import.meta.dirname, '../..')
 const ENTRY = 'driver/main.ts'
+const KUBELET_CALL = 'driver/kubelet-call.ts'
 const MOUNT = 'driver/volume-call.ts'
 
 /** The sources that run before anything is imported dynamically, and those that may come later. */
@@ -83,15 +84,23 @@ describe("kubelet's mount call", () => {
   })
 })
 
-it("kubelet's calls do not read the scripts of commands and helper programs", async () => {
+it("kubelet's calls, commands, workers and helper programs have a script each, and the first script loads the one that it needs", async () => {
   const work = fs.mkdtempSync(`${tmpdir()}/modekeep-lazy-`)
+  const bundle = async (entry: string) => {
+    const files = await bundleScript(resolve(ROOT, entry), `${work}/bundle.cjs`)
+    return { files, text: fs.readFileSync(`${work}/bundle.cjs`, 'utf8') }
+  }
   try {
-    const files = await bundleScript(resolve(ROOT, ENTRY), `${work}/modekeep.cjs`)
-    expect(files).toContain(resolve(ROOT, MOUNT))
-    expect(files.filter((path) => /src\/(cli|heal|csi|nri)|node_modules\/(execa|@grpc)/.test(path))).toEqual([])
-    const text = fs.readFileSync(`${work}/modekeep.cjs`, 'utf8')
-    for (const script of ['operator', 'csi-worker', 'nri-worker', 'isolated-worker', 'execa'])
-      expect(text).toContain(`"./${script}.cjs"`)
+    const first = await bundle(ENTRY)
+    for (const script of ['kubelet-call', 'operator', 'csi-worker', 'nri-worker', 'isolated-worker'])
+      expect(first.text).toContain(`"./${script}.cjs"`)
+    expect(first.files.filter((path) => /node_modules|src\/(mount|state|config)/.test(path))).toEqual([])
+    const call = await bundle(KUBELET_CALL)
+    expect(call.files).toContain(resolve(ROOT, MOUNT))
+    expect(
+      call.files.filter((path) => /src\/(cli|repair|frontends\/(csi|nri))|node_modules\/(execa|@grpc)/.test(path)),
+    ).toEqual([])
+    expect(call.text).toContain('"./execa.cjs"')
   } finally {
     fs.rmSync(work, { recursive: true })
   }
@@ -105,6 +114,7 @@ describe('the code cache of the executable', () => {
       await prepareApplication(node, resolve(ROOT, ENTRY), work, { codeCache: true })
       for (const name of [
         'modekeep.cjs',
+        'kubelet-call.cjs',
         'operator.cjs',
         'csi-worker.cjs',
         'nri-worker.cjs',
@@ -118,7 +128,7 @@ describe('the code cache of the executable', () => {
         expect([name, script.cachedDataRejected]).toEqual([name, false])
       }
       const size = (name: string) => fs.statSync(`${work}/${name}`).size
-      expect(size('modekeep.cjs.cache')).toBeGreaterThan(2 * size('modekeep.cjs'))
+      expect(size('kubelet-call.cjs.cache')).toBeGreaterThan(2 * size('kubelet-call.cjs'))
     } finally {
       fs.rmSync(work, { recursive: true })
     }

@@ -109,6 +109,18 @@ describe.skipIf(!isRoot)(title, () => {
     expect(node.doors()).not.toContain('mount: resident')
   })
 
+  it('are made by the process that kubelet started if the worker has other rights', async () => {
+    const node = new ResidentNode()
+    await node.serve()
+    for (const right of ['--no-new-privs', '--bounding-set=-sys_boot']) {
+      node.wrapper = ['setpriv', right]
+      expect(await node.mount('a')).toEqual({ status: 'Success' })
+    }
+    node.wrapper = ['setpriv', '--bounding-set=+all']
+    expect(await node.mount('a')).toEqual({ status: 'Success' })
+    expect(node.doors()).toEqual(['mount: own process', 'mount: own process', 'mount: resident'])
+  })
+
   it('are made by the process that kubelet started after the worker was killed, is stopped, or is gone', async () => {
     const node = new ResidentNode()
     await node.serve()
@@ -135,10 +147,14 @@ describe.skipIf(!isRoot)(title, () => {
   it('are made by other processes while the worker is busy', async () => {
     const node = new ResidentNode()
     await node.serve()
-    const pods = ['a', 'b', 'c', 'd']
-    for (const reply of await Promise.all(pods.map((pod) => node.mount(pod))))
-      expect(reply).toEqual({ status: 'Success' })
-    for (const pod of pods) expect(node.layers(pod)).toHaveLength(1)
+    // Without CPU time four calls may come one after the other.
+    for (let round = 0; round < 20; round++) {
+      const pods = ['a', 'b', 'c', 'd'].map((pod) => `${pod}${round}`)
+      for (const reply of await Promise.all(pods.map((pod) => node.mount(pod))))
+        expect(reply).toEqual({ status: 'Success' })
+      for (const pod of pods) expect(node.layers(pod)).toHaveLength(1)
+      if (node.doors().includes('mount: own process')) break
+    }
     expect(new Set(node.doors())).toEqual(new Set(['mount: resident', 'mount: own process']))
   })
 

@@ -11,7 +11,14 @@ import { writeMetrics } from '../../src/metrics/expose.ts'
 import { collectGarbage } from '../../src/repair/garbage.ts'
 import { listReadableMountRecords, type MountRecord, mountRecords } from '../../src/state/mount-record.ts'
 import { volumeKindLookup } from '../../src/volume/index.ts'
-import { attachDisk, DISK_TYPES, detachDisks, listLoopDevices, makeImage } from '../helpers/disks.ts'
+import {
+  attachDisk,
+  DISK_TYPES,
+  detachDisks,
+  listLeftLoopDevices,
+  listLoopDevices,
+  makeImage,
+} from '../helpers/disks.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 
 const suiteTitle = isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'
@@ -32,7 +39,7 @@ describe.skipIf(!isRoot)(`an unmount of a file system that is in use${suiteTitle
     for (const child of children) await end(child)
     detachDisks()
     stage.close()
-    expect(listLoopDevices(stage.top)).toEqual([])
+    expect(listLeftLoopDevices(stage.top)).toEqual([])
   })
 
   async function mountImage(pod: string, fsType = 'ext4', more: Record<string, string> = {}): Promise<string> {
@@ -100,7 +107,7 @@ describe.skipIf(!isRoot)(`an unmount of a file system that is in use${suiteTitle
     expect((await readSelectedStatus(stage.session())).mounts).toEqual([])
     expect(await stage.heal()).toMatchObject([{ state: 'orphaned', action: 'forgotten' }])
     expect(listReadableMountRecords(stage)).toEqual([])
-    expect(listLoopDevices(stage.top)).toEqual([])
+    expect(listLeftLoopDevices(stage.top)).toEqual([])
   })
 
   it('succeeds once the use ends, before the limit', async () => {

@@ -7,6 +7,7 @@ import {
   DISK_TYPES,
   type DiskType,
   detachDisks,
+  listLeftLoopDevices,
   listLoopDevices,
   makeImage,
   ON_DISK,
@@ -28,7 +29,7 @@ describe.skipIf(!isRoot).each(DISK_TYPES)(`%s on a disk and in an image${suiteTi
   afterEach(() => {
     detachDisks()
     stage.close()
-    expect(listLoopDevices(stage.top)).toEqual([])
+    expect(listLeftLoopDevices(stage.top)).toEqual([])
   })
 
   const isReadOnly = fsType === 'squashfs'
@@ -47,7 +48,7 @@ describe.skipIf(!isRoot).each(DISK_TYPES)(`%s on a disk and in an image${suiteTi
     await stage.mount('a', ask())
     expect(stage.noted.decision).toBe('ready')
     await stage.unmount('a')
-    expect(listLoopDevices(stage.top)).toEqual([])
+    expect(listLeftLoopDevices(stage.top)).toEqual([])
   })
 
   it('shows a disk by its name in /dev, and unmount does not detach it', async () => {
@@ -116,7 +117,7 @@ describe.skipIf(!isRoot).each(DISK_TYPES)(`%s on a disk and in an image${suiteTi
     )
     fs.writeFileSync(`${image}3`, Buffer.alloc(1 << 20))
     await expect(stage.mount('a', ask({ source: `${image}3` }))).rejects.toThrow(`holds no ${fsType}`)
-    expect(listLoopDevices(stage.top)).toEqual([])
+    expect(listLeftLoopDevices(stage.top)).toEqual([])
   })
 
   it('is mounted from the new image after the image file was replaced under the same name', async () => {
@@ -132,7 +133,7 @@ describe.skipIf(!isRoot).each(DISK_TYPES)(`%s on a disk and in an image${suiteTi
   it('is mounted again after a reboot', async () => {
     await stage.mount('a', ask())
     stage.reboot()
-    expect(listLoopDevices(stage.top)).toEqual([])
+    expect(listLeftLoopDevices(stage.top)).toEqual([])
     await stage.mount('a', ask())
     expect(read('a')).toBe('content\n')
   })
@@ -140,7 +141,7 @@ describe.skipIf(!isRoot).each(DISK_TYPES)(`%s on a disk and in an image${suiteTi
   it('is remounted by heal after it was unmounted', async () => {
     await stage.mount('a', ask())
     execFileSync('umount', [stage.podDirectory('a')])
-    expect(listLoopDevices(stage.top)).toEqual([])
+    expect(listLeftLoopDevices(stage.top)).toEqual([])
     expect(await stage.heal()).toMatchObject([{ state: 'missing', action: 'mounted' }])
     expect(read('a')).toBe('content\n')
     expect(await stage.heal()).toMatchObject([{ state: 'healthy', action: 'none' }])
@@ -167,7 +168,7 @@ describe.skipIf(!isRoot).each(DISK_TYPES)(`%s on a disk and in an image${suiteTi
     await stage.unmount('b')
     await stage.unmount('a')
     expect(stage.warnings).toEqual([])
-    expect(listLoopDevices(stage.top)).toEqual([])
+    expect(listLeftLoopDevices(stage.top)).toEqual([])
     await stage.mount('a', ask())
     expect(shown('a')).toEqual(onDisk)
   })

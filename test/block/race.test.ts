@@ -1,6 +1,6 @@
 import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { listLoopDevices, makeImage } from '../helpers/disks.ts'
+import { listLeftLoopDevices, makeImage } from '../helpers/disks.ts'
 import { sized } from '../helpers/size.ts'
 import { isRoot, kernelStage } from '../helpers/stage.ts'
 import { Actors } from '../race/actors.ts'
@@ -34,7 +34,7 @@ describe.skipIf(!isRoot)(suiteTitle, () => {
     }
     const [turns = 0] = await running.stop()
     await stage.unmount('a')
-    expect(listLoopDevices(stage.top)).toEqual([])
+    expect(listLeftLoopDevices(stage.top)).toEqual([])
     stage.close()
     expect(turns).toBeGreaterThan(TEST_ROUNDS)
     for (const count of Object.values(seen)) expect(count).toBeGreaterThan(0)

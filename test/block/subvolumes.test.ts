@@ -5,7 +5,7 @@ import type { GcDocument } from '../../src/cli/commands/gc.ts'
 import { runVerb } from '../../src/cli/commands/index.ts'
 import type { RestoreDocument } from '../../src/cli/commands/restore.ts'
 import type { StatusDocument } from '../../src/cli/commands/status-document.ts'
-import { listLoopDevices, makeImage } from '../helpers/disks.ts'
+import { listLeftLoopDevices, listLoopDevices, makeImage } from '../helpers/disks.ts'
 import { requireProgram } from '../helpers/needs.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 import { groups } from '../helpers/tree.ts'
@@ -32,7 +32,7 @@ describe.skipIf(!isRoot)(suiteTitle, () => {
   })
   afterEach(() => {
     stage.close()
-    expect(listLoopDevices(stage.top)).toEqual([])
+    expect(listLeftLoopDevices(stage.top)).toEqual([])
   })
 
   const ask = (subvolume: string, group: number, more: Record<string, string> = {}) => ({

@@ -36,7 +36,7 @@ const NOT_RUN: readonly (readonly [command: RegExp, why: string, page?: string])
   [/^sudo \.\/install\.sh/, 'test/docs/readme.test.ts runs them', 'README.md'],
   [/^modekeep /, 'test/docs/readme.test.ts runs them', 'README.md'],
   [
-    /^(sudo )?npm |^node_modules\//,
+    /^([A-Z_]+=\S+ )*((sudo )?npm |node_modules\/)/,
     'take minutes to hours, or are the tests themselves; test/docs/pages.test.ts looks for their names',
   ],
   [

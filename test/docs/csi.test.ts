@@ -100,7 +100,7 @@ describe('docs/csi.md', () => {
       maxPerNamespace: 8,
       minIdle: 0,
       startedAhead: 1,
-      growAfterMs: 100,
+      growAfterMs: 300,
     })
     expect(page).toMatch(/At most four jobs run at a time; a job of more than 5 s .* does not count/)
     expect(page).toMatch(

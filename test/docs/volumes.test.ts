@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { resolve } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { detachDisks, listLoopDevices } from '../helpers/disks.ts'
+import { detachDisks, listLeftLoopDevices } from '../helpers/disks.ts'
 import { BinaryNode } from '../helpers/kubelet-call.ts'
 import { isRoot } from '../helpers/stage.ts'
 import { blocksOf, kubeletOptions, type Pod, podsOf, type Volume } from './example.ts'
@@ -60,7 +60,7 @@ describe.skipIf(!isRoot)(title, () => {
         for (const { end } of prepared.values()) await end?.()
         detachDisks()
       }
-      expect(listLoopDevices(VOLUMES)).toEqual([])
+      expect(listLeftLoopDevices(VOLUMES)).toEqual([])
 
       async function mount(pod: Pod, volume: Volume): Promise<void> {
         const options = kubeletOptions(pod, volume, prepared.get(volume.name)?.secrets ?? {})

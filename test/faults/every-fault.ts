@@ -1,5 +1,6 @@
-import { type FaultPoint, injectAt, traceProgram } from '../helpers/inject.ts'
+import type { FaultPoint } from '../helpers/inject.ts'
 import { type Fault, inWords } from './fault.ts'
+import type { Injector } from './injector.ts'
 import { isNodesEnd } from './own-calls.ts'
 import type { Scenario } from './scenario.ts'
 
@@ -26,9 +27,9 @@ export interface Outcome {
 const CHANGES = 'openat,fchownat,setxattr,removexattr,move_mount,write,pwrite64,fsync,fdatasync,rename'
 
 /** All that can befall a command, in the order of its system calls. */
-export async function jobsOf(scenario: Scenario, faults: readonly Fault[]): Promise<Job[]> {
-  await scenario.prepare()
-  const { ended, calls } = await traceProgram(scenario.program())
+export async function jobsOf(scenario: Scenario, injector: Injector, faults: readonly Fault[]): Promise<Job[]> {
+  await injector.prepare(scenario)
+  const { ended, calls } = await injector.trace(scenario.program())
   const { top } = scenario.program()
   const points = scenario.points(ended, calls).map((point) => elsewhere(point, top))
   const jobs = faults.flatMap((fault) => points.map((point) => ({ point, fault })))
@@ -47,19 +48,19 @@ function elsewhere({ name, when, text, path }: FaultPoint, top: string): FaultPo
 const TOP = '{top}'
 
 /** Prepares, strikes, checks. */
-export async function strike(scenario: Scenario, { point, fault, turn }: Job): Promise<Outcome> {
+export async function strike(scenario: Scenario, injector: Injector, { point, fault, turn }: Job): Promise<Outcome> {
   let reached = false
   try {
-    await scenario.prepare()
+    await injector.prepare(scenario)
     const program = scenario.program()
     const here = { ...point, path: point.path?.replace(TOP, program.top) }
-    const run = await injectAt(program, here, fault, fault.name === 'KILL' || here.path ? '' : CHANGES)
+    const run = await injector.inject(program, here, fault, fault.name === 'KILL' || here.path ? '' : CHANGES)
     reached = run.reached
     const struck = run.calls.find(({ injected }) => injected)
     if ((struck && scenario.isRuntimes?.(struck)) || run.calls.some(isNodesEnd)) return { reached, missed: true }
     if (run.ended.hung) throw new Error('it does not end')
     try {
-      await scenario.check({ point, fault, turn, ended: run.ended, calls: run.calls })
+      await scenario.check({ point, fault, turn, ended: run.ended, calls: run.calls, reached })
     } catch (error) {
       const { code, signal, text, errors } = run.ended
       const said = JSON.stringify({ code, signal, text, errors })

@@ -16,7 +16,7 @@ import { volumeKindLookup } from '../../src/volume/index.ts'
 import { Crashing } from '../crash/every-call.ts'
 import { expectSame, type Snapshot, snapshot } from '../crash/volume.ts'
 import { makeImage } from '../helpers/disks.ts'
-import { type Ended, modekeepOn, runToEnd } from '../helpers/inject.ts'
+import { type Ended, modekeepOn, type Program, runToEnd } from '../helpers/inject.ts'
 import { NodeDirectory } from '../helpers/node-directory.ts'
 import { makeTree } from '../helpers/tree.ts'
 import { leftovers } from './leftovers.ts'
@@ -30,9 +30,12 @@ export class FaultNode extends Crashing {
   /** Those of the situation. */
   pods: string[] = ['a']
   readonly #config: NodeConfig
+  readonly #handOver: ((call: Program) => Promise<Ended>) | undefined
 
-  constructor() {
+  /** @param handOver makes FlexVolume calls over the loader; without it they are made from this process */
+  constructor(handOver?: (call: Program) => Promise<Ended>) {
     super('tmpfs', new NodeDirectory())
+    this.#handOver = handOver
     const { node } = this
     this.other = `${node.volumes}/other`
     this.image = `${node.top}/images/image`
@@ -83,7 +86,12 @@ export class FaultNode extends Crashing {
   }
 
   /** A call that nothing befalls, made from this process: a start of the executable for each would take longer than all else. */
-  async succeed([verb = '', directory = '', options = '']: readonly string[]): Promise<void> {
+  async succeed(call: readonly string[]): Promise<void> {
+    const [verb = '', directory = '', options = ''] = call
+    if (this.#handOver && (verb === 'mount' || verb === 'unmount')) {
+      const { text } = await this.#handOver(modekeepOn(this.node, call))
+      return expect(text).toBe('{"status":"Success"}\n')
+    }
     const session = this.#session()
     if (verb === 'mount')
       await mountPodVolume(session, parseFlexVolumeRequest(directory, options, this.#config, volumeKindLookup))

@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import type { FaultPoint } from '../helpers/inject.ts'
 import { parseTrace } from '../helpers/strace-text.ts'
+import { drawTenth } from './draw.ts'
 import { expectPreceded } from './durable-first.ts'
 import { FAULTS, faultsNamed, inWords } from './fault.ts'
 import { readOptions } from './options.ts'
-import { ownCalls } from './own-calls.ts'
+import { ownCalls, residentCalls } from './own-calls.ts'
 import type { After } from './scenario.ts'
 import { table } from './table.ts'
 
@@ -15,7 +16,7 @@ describe('the order of records and changes in a trace', () => {
     const calls = parseTrace(lines.map((line) => `7 ${line}`).join('\n'))
     const point: FaultPoint = { name: 'fsync', when: 1, text: '' }
     const ended = { text: '', errors: '', code: 0, signal: null, hung: false }
-    const after: After = { point, fault: { name: 'EIO', lasts: false }, ended, calls, turn: 0 }
+    const after: After = { point, fault: { name: 'EIO', lasts: false }, ended, calls, turn: 0, reached: true }
     expectPreceded(after, '/state')
   }
   const change = 'fchownat(9</v/f>, "", -1, 2000, AT_EMPTY_PATH) = 0'
@@ -63,6 +64,38 @@ describe('the system calls of a command', () => {
   })
 })
 
+describe('the system calls of a resident worker', () => {
+  const trace = [
+    'statx(AT_FDCWD</>, "/n/state", 0, STATX_ALL, {}) = 0',
+    'accept4(23<socket:[7]>, NULL, NULL, SOCK_CLOEXEC) = 24<socket:[8]>',
+    'read(24<socket:[8]>, "18", 65536) = 2',
+    'epoll_pwait(17<anon_inode:[eventpoll]>, [], 1024, 0, NULL, 8) = 0',
+    'write(1<socket:[9]>, "{\\"outcome\\":null}\\n", 17) = 17',
+    'write(24<socket:[8]>, "{}", 2) = 2',
+    'close(24<socket:[8]>) = 0',
+    'statx(AT_FDCWD</>, "/n/state", 0, STATX_ALL, {}) = 0',
+  ]
+
+  it('begin with the connection and end when it is closed', () => {
+    const calls = residentCalls(parseTrace(trace.map((line) => `7 ${line}`).join('\n')))
+    expect(calls.map(({ name, when }) => `${name} ${when}`)).toEqual(['accept4 1', 'read 1', 'write 1', 'write 2'])
+  })
+
+  it('are refused if the worker accepts no connection', () => {
+    expect(() => residentCalls([])).toThrow('accepts no connection')
+  })
+
+  it('a seed draws the same tenth of them again, each with one fault; another seed draws another', () => {
+    const points = Array.from({ length: 40 }, (_, when) => ({ name: 'statx', when, text: '' }))
+    const faults = faultsNamed(FAULTS)
+    const jobs = faults.flatMap((fault) => points.map((point) => ({ point, fault, turn: 0 })))
+    const drawn = drawTenth(jobs, 1)
+    expect(new Set(drawn.map((index) => jobs[index]?.point.when)).size).toBe(4)
+    expect(drawTenth(jobs, 1)).toEqual(drawn)
+    expect(drawTenth(jobs, 2)).not.toEqual(drawn)
+  })
+})
+
 describe('npm run test:faults', () => {
   it('accepts every fault by name, and "permanent" for each fault that can be permanent', () => {
     expect(faultsNamed(FAULTS).map(inWords)).toEqual([
@@ -83,6 +116,7 @@ describe('npm run test:faults', () => {
   it.each([
     [['--command', 'umount'], '--command "umount": want one of mount, unmount, replace'],
     [['--fault', 'EPERM'], '--fault "EPERM": want one of KILL, EIO'],
+    [['--tenth', '--seed', '0'], '--seed wants a number from 1 on, got 0'],
     [['--every', '0'], '--every wants a number from 1 on, got 0'],
     [['--evry', '3'], "Unknown option '--evry'"],
   ])('refuses %j', (args, message) => {
@@ -90,7 +124,7 @@ describe('npm run test:faults', () => {
   })
 
   it('prints an aligned table, the failures, and a closing line', () => {
-    const row = { command: 'mount', fault: 'EIO from then on', calls: 97, tried: 10, survived: 9 } as const
+    const row = { command: 'mount', fault: 'EIO from then on', calls: 97, tried: 10, struck: 9, survived: 9 } as const
     const text = table({ rows: [row], failures: ['mount of a directory: EIO at openat 3'], seconds: 4.4 })
     expect(text.split('\n')).toEqual([
       'command  system calls  fault             tried  survived',
@@ -98,7 +132,7 @@ describe('npm run test:faults', () => {
       '',
       'NOT SURVIVED mount of a directory: EIO at openat 3',
       '',
-      '10 faults tried, 9 survived, 1 not, 4 s',
+      '10 faults tried, 9 struck a call, 9 survived, 1 not, 4 s',
       '',
     ])
   })

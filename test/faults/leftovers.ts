@@ -1,5 +1,5 @@
 import * as fs from 'node:fs'
-import { listLoopDevices } from '../helpers/disks.ts'
+import { listLeftLoopDevices } from '../helpers/disks.ts'
 import type { NodeDirectory } from '../helpers/node-directory.ts'
 
 /** Kept for good, or made anew by the next call that needs it. */
@@ -14,7 +14,7 @@ export function leftovers(node: NodeDirectory, pods: readonly string[], volumes:
   const below = (path: string) => namesIn(path).map((name) => `${path.slice(node.top.length)}/${name}`)
   return [
     ...processesOf(node.top).map((line) => `process ${line}`),
-    ...listLoopDevices(node.top).map((line) => `loop device ${line}`),
+    ...listLeftLoopDevices(node.top).map((line) => `loop device ${line}`),
     ...pods.flatMap((pod) => node.layers(pod).map(({ root }) => `mount of ${root}`)),
     ...pods.flatMap((pod) => below(node.podDirectory(pod))),
     ...namesIn(node.state).filter((name) => !LASTING.has(name)),

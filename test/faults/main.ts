@@ -11,6 +11,7 @@ async function main(): Promise<number> {
   }
   if (cannotInject) throw new Error(cannotInject)
   const tell = (text: string) => void process.stderr.write(`${text}\n`)
+  if (options.asked.seed !== undefined) tell(`seed ${options.asked.seed}`)
   const result = await runMatrix({ ...options.asked, tell })
   process.stdout.write(options.json ? `${JSON.stringify(result)}\n` : `\n${table(result)}`)
   if (result.rows.every(({ tried }) => tried === 0)) throw new Error('nothing was tried: no situation has that title')

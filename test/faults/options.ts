@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os'
 import { parseArgs } from 'node:util'
+import { DEFAULT_SEED } from '../helpers/door-seed.ts'
 import { FAULTS, type FaultName, faultsNamed } from './fault.ts'
 import type { Asked } from './matrix.ts'
 import { COMMANDS, type CommandName } from './scenario.ts'
@@ -13,6 +14,10 @@ command must end right, and nothing may be left. Needs root and strace.
   --every N        only each N-th of all that can befall a command (default: 1)
   --full           every one of them: the same as --every 1
   --only TEXT      only the situations with this text in their title
+  --door           FlexVolume calls are handed to a resident worker, and the faults befall that worker; other commands
+                   are left out
+  --tenth          a tenth of the system calls, each with one of the faults, as in the gate
+  --seed N         which tenth (default: ${DEFAULT_SEED})
   --workers N      as many at a time (default: one for each processor, here ${availableParallelism()})
   --json           one JSON document instead of the table
   --help           this text
@@ -38,6 +43,9 @@ export function readOptions(args: readonly string[]): Options | 'help' {
       only: { type: 'string', default: '' },
       workers: { type: 'string', default: String(availableParallelism()) },
       json: { type: 'boolean', default: false },
+      door: { type: 'boolean', default: false },
+      tenth: { type: 'boolean', default: false },
+      seed: { type: 'string', default: String(DEFAULT_SEED) },
       help: { type: 'boolean', default: false },
     },
   })
@@ -46,7 +54,9 @@ export function readOptions(args: readonly string[]): Options | 'help' {
   const faults = faultsNamed(oneOf<FaultName>('--fault', values.fault, FAULTS))
   const every = values.full ? 1 : natural('--every', values.every)
   const workers = natural('--workers', values.workers)
-  return { asked: { commands, faults, every, only: values.only, workers }, json: values.json }
+  const seed = values.tenth ? natural('--seed', values.seed) : undefined
+  const asked = { commands, faults, every, only: values.only, workers, isDoor: values.door, seed }
+  return { asked, json: values.json }
 }
 
 function oneOf<T extends string>(option: string, given: readonly string[], known: readonly T[]): T[] {

@@ -29,10 +29,25 @@ function itsOwnTime(calls: readonly TracedCall[], first: string): readonly Trace
  * that outlives the process, so that a death there leaves what a death at the next of them does.
  */
 export function ownCalls(calls: readonly TracedCall[], first: string): FaultPoint[] {
-  const struck = new Set(calls.filter(isFirstOf(calls)))
-  return removeDuplicates(
-    itsOwnTime(calls, first).filter((call) => struck.has(call) && !UNNAMED.test(call.name) && isItsOwn(call)),
-  )
+  return selectOwnCalls(calls, itsOwnTime(calls, first))
+}
+
+function selectOwnCalls(all: readonly TracedCall[], part: readonly TracedCall[]): FaultPoint[] {
+  const struck = new Set(all.filter(isFirstOf(all)))
+  return removeDuplicates(part.filter((call) => struck.has(call) && !UNNAMED.test(call.name) && isItsOwn(call)))
+}
+
+/**
+ * Where a resident worker can be killed, or its calls made to fail: from the loader's connection until it is closed. A failing
+ * close would leave it open under strace; the kernel closes it also then.
+ */
+export function residentCalls(calls: readonly TracedCall[]): FaultPoint[] {
+  const start = calls.findIndex(({ name }) => name === 'accept4')
+  const connection = /= (\d+<socket:\[\d+\]>)$/.exec(calls[start]?.text ?? '')?.[1]
+  if (connection === undefined) throw new Error('the worker accepts no connection')
+  const end = calls.findLastIndex(({ text }) => text.startsWith(`close(${connection}`))
+  if (end < start) throw new Error('the worker does not close the connection')
+  return selectOwnCalls(calls, calls.slice(start, end))
 }
 
 /** strace counts calls in each thread and strikes the thread that comes first: for a later one that may be ld.so itself. */

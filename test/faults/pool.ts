@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import type { Job, Outcome } from './every-fault.ts'
 import type { Fault } from './fault.ts'
-import type { Answer, Order } from './messages.ts'
+import { type Answer, DOOR_OPTION, type Order } from './messages.ts'
 
 const WORKER = `${import.meta.dirname}/worker.ts`
 
@@ -10,8 +10,8 @@ const WORKER = `${import.meta.dirname}/worker.ts`
 export class Worker {
   readonly #child: ChildProcess
 
-  constructor() {
-    const node = [process.execPath, WORKER]
+  constructor(isDoor = false) {
+    const node = [process.execPath, WORKER, ...(isDoor ? [DOOR_OPTION] : [])]
     this.#child = spawn('unshare', ['--mount', '--propagation', 'private', ...node], {
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     })

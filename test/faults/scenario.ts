@@ -20,6 +20,8 @@ export interface After {
   point: FaultPoint
   fault: Fault
   ended: Ended
+  /** False: the command ended before it came to the fault. */
+  reached: boolean
   /** Its traced calls: that one and those that change a volume. */
   calls: readonly TracedCall[]
   /** A number that differs from fault to fault: which of several ways to go on is taken. */

@@ -15,7 +15,7 @@ export function table({ rows, failures, seconds }: Result): string {
       .trimEnd(),
   )
   const sum = (what: (row: Row) => number) => rows.reduce((total, row) => total + what(row), 0)
-  const closing = `${sum(({ tried }) => tried)} faults tried, ${sum(({ survived }) => survived)} survived, ${failures.length} not, ${seconds.toFixed(0)} s`
+  const closing = `${sum(({ tried }) => tried)} faults tried, ${sum(({ struck }) => struck)} struck a call, ${sum(({ survived }) => survived)} survived, ${failures.length} not, ${seconds.toFixed(0)} s`
   return `${text.join('\n')}\n${failures.map((failure) => `\nNOT SURVIVED ${failure}\n`).join('')}\n${closing}\n`
 }
 

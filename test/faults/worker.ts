@@ -1,26 +1,40 @@
 // A process in a mount namespace of its own, which holds one scenario's stage at a time.
 import { jobsOf, strike } from './every-fault.ts'
-import type { Answer, Order } from './messages.ts'
+import { type Injector, ownProcessInjector } from './injector.ts'
+import { type Answer, DOOR_OPTION, type Order } from './messages.ts'
+import { ResidentInjector } from './resident-injector.ts'
 import type { Scenario } from './scenario.ts'
 import { SCENARIOS } from './scenarios/index.ts'
 
-let open: { number: number; scenario: Scenario } | undefined
+interface OpenScenario {
+  number: number
+  scenario: Scenario
+  injector: Injector
+}
 
-function scenarioOf(number: number): Scenario {
-  if (open?.number === number) return open.scenario
+let open: OpenScenario | undefined
+
+async function scenarioOf(number: number): Promise<OpenScenario> {
+  if (open?.number === number) return open
+  await close()
+  const resident = process.argv.includes(DOOR_OPTION) ? new ResidentInjector() : undefined
+  const scenario = SCENARIOS[number]?.open(resident)
+  if (scenario === undefined) throw new Error(`no scenario ${number}`)
+  open = { number, scenario, injector: resident ?? ownProcessInjector }
+  return open
+}
+
+async function close(): Promise<void> {
+  await open?.injector.close()
   open?.scenario.close()
   open = undefined
-  const scenario = SCENARIOS[number]?.open()
-  if (scenario === undefined) throw new Error(`no scenario ${number}`)
-  open = { number, scenario }
-  return scenario
 }
 
 async function obey(order: Order): Promise<Answer> {
   try {
-    const scenario = scenarioOf(order.scenario)
-    if ('strike' in order) return { outcome: await strike(scenario, order.strike) }
-    return { title: scenario.title, jobs: await jobsOf(scenario, order.jobsOf) }
+    const { scenario, injector } = await scenarioOf(order.scenario)
+    if ('strike' in order) return { outcome: await strike(scenario, injector, order.strike) }
+    return { title: scenario.title, jobs: await jobsOf(scenario, injector, order.jobsOf) }
   } catch (error) {
     return { error: error instanceof Error ? `${error.stack}` : String(error) }
   }
@@ -28,6 +42,5 @@ async function obey(order: Order): Promise<Answer> {
 
 process.on('message', (order: Order) => void obey(order).then((answer) => process.send?.(answer)))
 process.on('disconnect', () => {
-  open?.scenario.close()
-  process.exit()
+  void close().then(() => process.exit())
 })

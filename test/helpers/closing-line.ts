@@ -1,5 +1,6 @@
 import type { SerializedError } from 'vitest'
 import type { Reporter, TestCase, TestModule } from 'vitest/node'
+import { NOT_DRAWN } from './door-run.ts'
 import { RESULTS_FILE, writeResults } from './results.ts'
 import { formatFailure, printTally } from './tally.ts'
 
@@ -16,6 +17,7 @@ export class ClosingLine implements Reporter {
     for (const module of modules) {
       for (const test of module.children.allTests()) {
         const result = test.result()
+        if (result.state === 'skipped' && result.note === NOT_DRAWN) continue
         count[result.state]++
         for (const fileSystem of result.state === 'skipped' ? [] : fileSystemsIn(test.fullName))
           tried.set(fileSystem, result.state === 'passed' && tried.get(fileSystem) !== false)

@@ -90,3 +90,18 @@ export function listLoopDevices(top: string): string[] {
     .split('\n')
     .filter((line) => line.includes(`${top}/`))
 }
+
+const DETACHED_WITHIN_MS = 10_000
+
+/**
+ * Those that are still there after their unmount: the kernel clears a device once nobody has it open, not even another
+ * test's call that asks each device for its file. Waits for that.
+ */
+export function listLeftLoopDevices(top: string): string[] {
+  const end = performance.now() + DETACHED_WITHIN_MS
+  for (;;) {
+    const devices = listLoopDevices(top)
+    if (devices.length === 0 || performance.now() > end) return devices
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20)
+  }
+}

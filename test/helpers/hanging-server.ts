@@ -1,17 +1,16 @@
-import { spawnSync } from 'node:child_process'
 import * as fs from 'node:fs'
+import { encodeWords, FUSE_HEADER_BYTES, FuseChannel } from './fuse-channel.ts'
 
 // A FUSE file system with some files, whose server takes some kinds of requests and does not answer them while a file is
 // there: who waits for it cannot be killed. Arguments: the directory to mount on, that file, the opcodes
 // (include/uapi/linux/fuse.h) or "all", and how many files it has. The file may say how many of these requests are answered
-// all the same, or "slow": then all are, each after a while.
+// all the same, or "slow": then all are, each after a while, or "error N": then all are, each by that errno.
 
 const [LOOKUP, FORGET, GETATTR, SETATTR, OPEN, READ, WRITE, STATFS] = [1, 2, 3, 4, 14, 15, 16, 17]
 const [OPENDIR, READDIR] = [27, 28]
 const [INIT, INTERRUPT, BATCH_FORGET, RELEASE, FLUSH, RELEASEDIR] = [26, 36, 42, 18, 25, 29]
 const ENOENT = 2
 const ENOSYS = 38
-const HEADER = 40
 const [ROOT, FILE] = [1n, 2n]
 const SIZE = 8192n
 const [FATTR_MODE, FATTR_GID] = [1, 4]
@@ -29,62 +28,69 @@ const names = ['file', ...Array.from({ length: Number(count) - 1 }, (_, index) =
 const waiting: [unique: bigint, Buffer | number][] = []
 let answered = 0
 
+/** The file may be removed at any time: a test of existence before the read would not help. */
+function readOrder(): string | undefined {
+  try {
+    return fs.readFileSync(flag, 'utf8')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+/** The errno by which a request is to be answered. */
+function findOrderedError(opcode: number): number | undefined {
+  const [, errno] = /^error (\d+)$/.exec(readOrder() ?? '') ?? []
+  return errno !== undefined && (opcodes === 'all' || hanging.has(opcode)) ? Number(errno) : undefined
+}
+
 /** Whether a request is not to be answered now. */
 function hangs(opcode: number): boolean {
-  const order = fs.existsSync(flag) ? fs.readFileSync(flag, 'utf8') : undefined
+  const order = readOrder()
   if (order === undefined) {
     answered = 0
-    for (const [unique, reply] of waiting.splice(0)) answer(unique, reply)
+    for (const [unique, reply] of waiting.splice(0)) channel.answer(unique, reply)
   }
   if (order === undefined || (opcodes !== 'all' && !hanging.has(opcode))) return false
+  if (order.startsWith('error ')) return false
   if (order === 'slow') Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, SLOW_MS)
   return order !== 'slow' && ++answered > Number(order)
 }
 
-const device = fs.openSync('/dev/fuse', 'r+')
-// mount(2) looks for the descriptor in the process that calls it.
-const options = 'fd=3,rootmode=40000,user_id=0,group_id=0,allow_other'
-const { status, stderr } = spawnSync('mount', ['-i', '-t', 'fuse', '-o', options, 'hanging', directory], {
-  stdio: ['ignore', 'ignore', 'pipe', device],
-})
-if (status !== 0) throw new Error(String(stderr))
-const request = Buffer.alloc(1 << 18)
+const channel = new FuseChannel('hanging', directory, 1 << 18)
+const { request } = channel
 
-for (;;) {
-  try {
-    fs.readSync(device, request)
-  } catch (error) {
-    // Unmounted.
-    if ((error as NodeJS.ErrnoException).code === 'ENODEV') break
-    if ((error as NodeJS.ErrnoException).code === 'EINTR') continue
-    throw error
-  }
+while (channel.receive()) {
   const opcode = request.readUInt32LE(4)
   if (opcode === INIT) process.stdout.write('serving\n')
   // Until that is answered the kernel blocks all requests, and the server could not be resumed.
   const isHanging = opcode !== INIT && hangs(opcode)
   if ([FORGET, BATCH_FORGET, INTERRUPT].includes(opcode)) continue
   const unique = request.readBigUInt64LE(8)
-  const reply = replyTo(opcode, request.readBigUInt64LE(16))
+  const reply = findOrderedError(opcode) ?? replyTo(opcode, request.readBigUInt64LE(16))
   if (isHanging) waiting.push([unique, reply])
-  else answer(unique, reply)
+  else channel.answer(unique, reply)
 }
 
 function replyTo(opcode: number, node: bigint): Buffer | number {
   switch (opcode) {
     case INIT:
-      return words(64, [7, 31, 1 << 17, 0, 0, 1 << 17])
+      return encodeWords(64, [7, 31, 1 << 17, 0, 0, 1 << 17])
     case GETATTR:
       return Buffer.concat([Buffer.alloc(16), attributes(node)])
     case LOOKUP: {
-      const found = names.indexOf(request.toString('latin1', HEADER, request.indexOf(0, HEADER)))
+      const found = names.indexOf(request.toString('latin1', FUSE_HEADER_BYTES, request.indexOf(0, FUSE_HEADER_BYTES)))
       if (found < 0) return ENOENT
       const entry = Buffer.alloc(40)
       entry.writeBigUInt64LE(FILE + BigInt(found), 0)
       return Buffer.concat([entry, attributes(FILE + BigInt(found))])
     }
     case SETATTR: {
-      const [valid, mode, gid] = [0, 68, 80].map((at) => request.readUInt32LE(HEADER + at)) as [number, number, number]
+      const [valid, mode, gid] = [0, 68, 80].map((at) => request.readUInt32LE(FUSE_HEADER_BYTES + at)) as [
+        number,
+        number,
+        number,
+      ]
       const { mode: before, gid: group } = stateOf(node)
       changed.set(node, {
         mode: valid & FATTR_MODE ? mode : before,
@@ -94,17 +100,17 @@ function replyTo(opcode: number, node: bigint): Buffer | number {
       return Buffer.concat([Buffer.alloc(16), attributes(node)])
     }
     case OPEN:
-      return words(16, [0, 0, opens++ === 0 ? 0 : FOPEN_DIRECT_IO | FOPEN_KEEP_CACHE])
+      return encodeWords(16, [0, 0, opens++ === 0 ? 0 : FOPEN_DIRECT_IO | FOPEN_KEEP_CACHE])
     case OPENDIR:
       return Buffer.alloc(16)
     case READ:
-      return Buffer.alloc(request.readUInt32LE(HEADER + 16))
+      return Buffer.alloc(request.readUInt32LE(FUSE_HEADER_BYTES + 16))
     case WRITE:
-      return words(8, [request.readUInt32LE(HEADER + 16)])
+      return encodeWords(8, [request.readUInt32LE(FUSE_HEADER_BYTES + 16)])
     case STATFS:
       return Buffer.alloc(80)
     case READDIR:
-      return entriesFrom(Number(request.readBigUInt64LE(HEADER + 8)))
+      return entriesFrom(Number(request.readBigUInt64LE(FUSE_HEADER_BYTES + 8)))
     case RELEASE:
     case RELEASEDIR:
     case FLUSH:
@@ -144,24 +150,4 @@ function entriesFrom(first: number): Buffer {
     return entry
   })
   return Buffer.concat(entries)
-}
-
-function words(length: number, values: readonly number[]): Buffer {
-  const all = Buffer.alloc(length)
-  for (const [index, value] of values.entries()) all.writeUInt32LE(value, index * 4)
-  return all
-}
-
-function answer(unique: bigint, reply: Buffer | number): void {
-  const body = typeof reply === 'number' ? Buffer.alloc(0) : reply
-  const header = Buffer.alloc(16)
-  header.writeUInt32LE(16 + body.length, 0)
-  header.writeInt32LE(typeof reply === 'number' ? -reply : 0, 4)
-  header.writeBigUInt64LE(unique, 8)
-  try {
-    fs.writeSync(device, Buffer.concat([header, body]))
-  } catch (error) {
-    // No request waits for it.
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
-  }
 }

@@ -187,7 +187,7 @@ export async function killAtEach(node: NodeDirectory, matrix: Matrix): Promise<{
     try {
       await matrix.check(point, index)
     } catch (error) {
-      throw new Error(`killed at ${what}`, { cause: error })
+      throw new Error(`killed at ${what}; then: ${(error as Error).message}`, { cause: error })
     }
   }
   return { tried: points.length, missed }

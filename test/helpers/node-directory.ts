@@ -49,11 +49,16 @@ export class NodeDirectory {
     return directory
   }
 
+  /** The variables of a call. */
+  environment(): Readonly<Record<string, string>> {
+    return { MODEKEEP_CONFIG: `${this.top}/config.json`, ...this.variables }
+  }
+
   start(args: readonly string[]): { child: ChildProcess; ended: Promise<{ text: string; code: number | null }> } {
     // One pipe for both streams, as kubelet's CombinedOutput has it.
     const child = spawn('/bin/sh', ['-c', 'exec "$@" 2>&1', 'sh', ...this.wrapper, BINARY, ...args], {
       stdio: ['ignore', 'pipe', 'inherit'],
-      env: { MODEKEEP_CONFIG: `${this.top}/config.json`, ...this.variables },
+      env: this.environment(),
     })
     let text = ''
     child.stdout.on('data', (data) => {

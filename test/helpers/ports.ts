@@ -11,10 +11,10 @@ export async function findFreePort(): Promise<number> {
   return port
 }
 
-/** Returns whether a process listens at the port of 127.0.0.1. */
-export function isListening(port: number): Promise<boolean> {
+/** Returns whether a process listens at the port. */
+export function isListening(port: number, address = '127.0.0.1'): Promise<boolean> {
   return new Promise((done) => {
-    const socket = connect(port, '127.0.0.1')
+    const socket = connect(port, address)
     socket.once('connect', () => done(true)).once('error', () => done(false))
     socket.once('connect', () => socket.destroy())
   })

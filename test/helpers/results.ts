@@ -7,7 +7,7 @@ import type { Counts } from './tally.ts'
 /** Names the file in which a run leaves what it was made with and how it ended, for the table in the README. */
 export const RESULTS_FILE = 'MODEKEEP_TEST_RESULTS'
 
-/** @param more versions of what the run had beside this kernel */
+/** @param more versions of what the run had in addition to this kernel; they replace what this machine has */
 export function writeResults(
   file: string,
   suite: TestSuiteName,
@@ -16,7 +16,7 @@ export function writeResults(
 ): void {
   const date = new Date().toISOString().slice(0, 10)
   const on = { kernel: release(), distribution: distribution(), processor: machine() }
-  const result = { suite, date, ...more, ...on, cases: { passed, failed, notRun: skipped } }
+  const result = { suite, date, ...on, ...more, cases: { passed, failed, notRun: skipped } }
   const text = JSON.stringify(result, null, 2)
   fs.mkdirSync(dirname(file), { recursive: true })
   // A list on one line, as the formatter has it.

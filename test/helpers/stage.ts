@@ -18,6 +18,7 @@ import type { Session } from '../../src/state/session.ts'
 import { volumeKindLookup } from '../../src/volume/index.ts'
 import { memoryHost } from '../memory-host/index.ts'
 import { MemoryWorld } from '../memory-host/world.ts'
+import { listLeftLoopDevices } from './disks.ts'
 import { requireProgram } from './needs.ts'
 import { sized, UNIT } from './size.ts'
 import { type Listed, listTree } from './tree.ts'
@@ -156,10 +157,20 @@ export function kernelStage(fsType: 'tmpfs' | 'ext4'): Stage {
   const unmountPods = stage.close
   stage.close = () => {
     unmountPods()
-    execFileSync('umount', [top])
+    unmountStage(top)
     fs.rmSync(dirname(top), { recursive: true, force: true })
   }
   return stage
+}
+
+/** The file of an image stays open as long as its loop device, which may go a moment after its mount. */
+function unmountStage(top: string): void {
+  try {
+    execFileSync('umount', [top], { stdio: 'pipe' })
+  } catch {
+    listLeftLoopDevices(top)
+    execFileSync('umount', [top])
+  }
 }
 
 const onKernel = (fsType: 'tmpfs' | 'ext4'): [string, () => Stage] => [`on ${fsType}`, () => kernelStage(fsType)]

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { Handle, Host } from '../../src/kernel/host.ts'
 import { type MountPoint, openMountPoint } from '../../src/kernel/mount-table/mount-point.ts'
 import { readMountLayers } from '../../src/kernel/mount-table/mountinfo.ts'
+import { SystemError } from '../../src/kernel/system-error.ts'
 import { attachTreeAtPoint, detachAllMounts, replaceMounts } from '../../src/mount/attach.ts'
 import { memoryHost } from '../memory-host/index.ts'
 import { MemoryWorld } from '../memory-host/world.ts'
@@ -45,6 +46,17 @@ describe('a replacement', () => {
     const next = arrange('/srv/b', '/srv/a')
     replaceMounts(next.host, next.point, clone(next.host, '/srv/b'), '/srv/b')
     expect(shown(next.host)).toEqual(['/srv/b'])
+  })
+
+  it('replaces a mount whose root cannot be opened, because its handle is stale', () => {
+    const { host, point } = arrange('/srv/a')
+    const { openEntry } = host.inodes
+    const stale: Host['inodes']['openEntry'] = (parent, name) => {
+      if (shown(host).includes('/srv/a')) throw new SystemError('openat', 'ESTALE', 'v')
+      return openEntry(parent, name)
+    }
+    replaceMounts({ ...host, inodes: { ...host.inodes, openEntry: stale } }, point, clone(host, '/srv/b'), '/srv/b')
+    expect(shown(host)).toEqual(['/srv/b'])
   })
 
   it('reads the mount table twice for any number of layers', () => {

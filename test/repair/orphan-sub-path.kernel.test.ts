@@ -13,7 +13,7 @@ import { healMounts } from '../../src/repair/heal.ts'
 import { KubeletPods } from '../../src/repair/kubelets.ts'
 import { listReadableMountRecords } from '../../src/state/mount-record.ts'
 import { volumeKindLookup } from '../../src/volume/index.ts'
-import { listLoopDevices, makeImage } from '../helpers/disks.ts'
+import { listLeftLoopDevices, listLoopDevices, makeImage } from '../helpers/disks.ts'
 import { unmountBelow } from '../helpers/kubelet-pod.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 
@@ -118,7 +118,7 @@ describe.skipIf(!isRoot)(`the subPath binds of a volume (${isRoot ? 'as root' : 
     bind(directory, 'sub')
     expect(listLoopDevices(stage.top)).toHaveLength(1)
     expect(await heal()).toMatchObject([{ action: 'unmounted' }])
-    expect(listLoopDevices(stage.top)).toEqual([])
+    expect(listLeftLoopDevices(stage.top)).toEqual([])
   })
 
   it('heal of a deleted pod reports an image that a process uses, until the use ends', async () => {
@@ -145,7 +145,7 @@ describe.skipIf(!isRoot)(`the subPath binds of a volume (${isRoot ? 'as root' : 
     }
     expect(await heal()).toMatchObject([{ state: 'orphaned', action: 'forgotten' }])
     expect(listReadableMountRecords(stage)).toEqual([])
-    expect(listLoopDevices(stage.top)).toEqual([])
+    expect(listLeftLoopDevices(stage.top)).toEqual([])
   })
 
   it('an unmount removes the binds of its volume, and no others', async () => {

@@ -99,6 +99,18 @@ describe('a mount record', () => {
     expect(listReadableMountRecords(store)).toEqual([long])
   })
 
+  it('is read again after another process changed, damaged or removed it', () => {
+    mountRecords.write(store, RECORD)
+    expect(mountRecords.read(store, RECORD.directory)).toEqual(RECORD)
+    const changed = { ...RECORD, pod: 'n/other' }
+    put(mountRecords.serialize(changed))
+    expect(mountRecords.read(store, RECORD.directory)).toEqual(changed)
+    put(mountRecords.serialize(RECORD).replace('n/p', 'n/q'))
+    expect(() => mountRecords.read(store, RECORD.directory)).toThrow(DamagedRecord)
+    fs.rmSync(locateMountRecords(store, RECORD.directory).path, { recursive: true })
+    expect(mountRecords.read(store, RECORD.directory)).toBeUndefined()
+  })
+
   it('is listed without foreign files', () => {
     mountRecords.write(store, RECORD)
     const place = locateMountRecords(store, RECORD.directory).path

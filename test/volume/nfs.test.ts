@@ -146,6 +146,23 @@ describe.skipIf(!isRoot)(addSkipReason(`a mounted NFS export, ${runsAgainst('nfs
       )
     })
 
+    it('an export that the server has read-only is refused before a walk begins', async () => {
+      const readOnly = {
+        ...linuxHost.inodes,
+        chown: () => {
+          throw new SystemError('fchownat', 'EROFS', '5')
+        },
+      }
+      const stage = new RemoteStage(nfsKind)
+      stage.programs.add('mount.nfs', MOUNTING)
+      const { host } = stage.making({})
+      const request = { source: SOURCE, fsGroup: FS_GROUP, ownership: 'walk' } as const
+      expect(await readFailureMessage(stage.open(request, { host: { ...host, inodes: readOnly } }))).toBe(
+        'the server of server:/exports/a exports it read-only, so this node cannot give group 2000 to its files: ' +
+          'export it for writing, or leave "ownership" out and give them the group on the server',
+      )
+    })
+
     it.each([
       ['without a group', { fsGroup: NO_FS_GROUP, ownership: 'walk' }],
       ['without a walk', { fsGroup: FS_GROUP, ownership: 'none' }],

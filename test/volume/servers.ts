@@ -12,7 +12,18 @@ export interface Server {
   shared: string
   /** For other files of the test. */
   top: string
+  /** The leader of its process group. */
+  pid: number
 }
+
+/** Where a server runs. */
+export interface ServerPlace {
+  address: string
+  /** A program and its arguments that start a command there. */
+  command: readonly string[]
+}
+
+const LOOPBACK: ServerPlace = { address: '127.0.0.1', command: [] }
 
 function prepare(): { top: string; shared: string } {
   const top = fs.mkdtempSync(`${tmpdir()}/modekeep-server-`)
@@ -23,9 +34,19 @@ function prepare(): { top: string; shared: string } {
   return { top, shared }
 }
 
-/** Starts it in a group of its own, which is ended by its id, and waits until it listens. */
-async function serve(program: string, args: readonly string[], port: number, log: string): Promise<void> {
-  const child = spawn(program, args, { stdio: 'ignore', detached: true })
+/**
+ * Starts it in a group of its own, which is ended by its id, and waits until it listens.
+ * @returns the group's leader
+ */
+async function serve(
+  { address, command }: ServerPlace,
+  program: string,
+  args: readonly string[],
+  port: number,
+  log: string,
+): Promise<number> {
+  const [first = '', ...others] = [...command, program, ...args]
+  const child = spawn(first, others, { stdio: 'ignore', detached: true })
   const ended = new Promise((done) => child.once('exit', done).once('error', done))
   onTestFinished(async () => {
     if (child.pid !== undefined && child.exitCode === null) process.kill(-child.pid, 'SIGKILL')
@@ -37,13 +58,13 @@ async function serve(program: string, args: readonly string[], port: number, log
         `${program} did not start: ${fs.existsSync(log) ? fs.readFileSync(log, 'utf8').slice(-2000) : ''}`,
       )
     }
-    if (await isListening(port)) return
+    if (await isListening(port, address)) return child.pid
     await new Promise((done) => setTimeout(done, 50))
   }
 }
 
 /** Samba with one share, "share", for one user, root. */
-export async function startSamba(password: string): Promise<Server> {
+export async function startSamba(password: string, place = LOOPBACK): Promise<Server> {
   const { top, shared } = prepare()
   const port = await findFreePort()
   const directories = [
@@ -59,7 +80,7 @@ export async function startSamba(password: string): Promise<Server> {
     `${top}/smb.conf`,
     [
       '[global]',
-      ...['server role = standalone server', 'interfaces = 127.0.0.1', 'bind interfaces only = yes'],
+      ...['server role = standalone server', `interfaces = ${place.address}`, 'bind interfaces only = yes'],
       ...[`smb ports = ${port}`, 'disable netbios = yes', 'disable spoolss = yes', 'load printers = no'],
       ...directories.map((name) => `${name} = ${top}/${name.split(' ')[0]}`),
       ...[`passdb backend = tdbsam:${top}/passdb.tdb`, `log file = ${top}/log`],
@@ -70,23 +91,31 @@ export async function startSamba(password: string): Promise<Server> {
     input: `${password}\n${password}\n`,
     stdio: ['pipe', 'ignore', 'ignore'],
   })
-  await serve('smbd', ['-F', '--no-process-group', '-s', `${top}/smb.conf`], port, `${top}/log`)
-  return { port, shared, top }
+  const pid = await serve(place, 'smbd', ['-F', '--no-process-group', '-s', `${top}/smb.conf`], port, `${top}/log`)
+  return { port, shared, top, pid }
 }
 
-/** nfs-ganesha with one export, "/export", over version 4. */
-export async function startGanesha(squash: 'root_squash' | 'no_root_squash'): Promise<Server> {
+/** nfs-ganesha with one export: "/export" for version 4; its path and `mountPort`, if that is given, for version 3 too. */
+export async function startGanesha(
+  squash: 'root_squash' | 'no_root_squash',
+  place = LOOPBACK,
+  mountPort?: number,
+): Promise<Server> {
   const { top, shared } = prepare()
   const port = await findFreePort()
+  const protocols = mountPort === undefined ? 'Protocols = 4;' : `Protocols = 3,4; MNT_Port = ${mountPort};`
   fs.writeFileSync(
     `${top}/ganesha.conf`,
     [
-      `NFS_CORE_PARAM { Protocols = 4; NFS_Port = ${port}; Enable_UDP = false; Bind_addr = 127.0.0.1; Enable_NLM = false; Enable_RQUOTA = false; }`,
+      `NFS_CORE_PARAM { ${protocols} NFS_Port = ${port}; Enable_UDP = false; Bind_addr = ${place.address}; Enable_NLM = false; Enable_RQUOTA = false; }`,
       `NFSv4 { Graceless = true; RecoveryBackend = fs; RecoveryRoot = ${top}; }`,
       `EXPORT { Export_Id = 1; Path = ${shared}; Pseudo = /export; Access_Type = RW; Squash = ${squash}; SecType = sys; FSAL { Name = VFS; } }`,
     ].join('\n'),
   )
   const args = ['-F', '-f', `${top}/ganesha.conf`, '-L', `${top}/log`, '-p', `${top}/pid`]
-  await serve('ganesha.nfsd', args, port, `${top}/log`)
-  return { port, shared, top }
+  const pid = await serve(place, 'ganesha.nfsd', args, port, `${top}/log`)
+  // It listens seconds before it knows its exports.
+  while (!fs.readFileSync(`${top}/log`, 'utf8').includes('NFS SERVER INITIALIZED'))
+    await new Promise((done) => setTimeout(done, 50))
+  return { port, shared, top, pid }
 }

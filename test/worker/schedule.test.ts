@@ -1,5 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import { findNextRunnableTask, type ScheduledTask, type StartedTask } from '../../src/worker/schedule.ts'
+import {
+  computeWorkerStartDelayMs,
+  findNextRunnableTask,
+  type ScheduledTask,
+  type StartedTask,
+} from '../../src/worker/schedule.ts'
 
 const LIMITS = { maxQuick: 2, longAfterMs: 100, maxPerKind: 4, maxPerNamespace: 3, minIdle: 0 }
 const NOW = 1000
@@ -59,5 +64,34 @@ describe('the next worker task', () => {
   it('is not of a kind that has reached its own lower limit', () => {
     const limits = { ...LIMITS, maxByKind: { stats: 1 } }
     expect(findNextRunnableTask([stats, unpublish], many(1, stats, LONG), NOW, limits)).toBe(1)
+  })
+})
+
+describe('the start of a further worker', () => {
+  const limits = { ...LIMITS, growAfterMs: 100 }
+  /** For a task that waits since NOW. @param starts of the running tasks, relative to NOW */
+  const delay = (processors: number, ...starts: number[]) => {
+    const running = starts.map((start) => ({ startedAt: NOW + start }))
+    return computeWorkerStartDelayMs(NOW, running, NOW, limits, processors)
+  }
+
+  it('waits for nothing if a worker is idle', () => {
+    expect(delay(2)).toBe(0)
+  })
+
+  it('comes after the delay if a processor is free, or the running tasks are slow', () => {
+    expect(delay(4, 0, 0)).toBe(100)
+    expect(delay(2, -500)).toBe(100)
+    expect(delay(1, -500, -20)).toBe(100)
+  })
+
+  it('comes once so many tasks are slow that a processor is free', () => {
+    expect(delay(2, 50)).toBe(150)
+    expect(delay(2, -500, 50)).toBe(150)
+    expect(delay(4, -500, 40, 50, 60)).toBe(140)
+  })
+
+  it('comes after four times the delay although quick tasks use all processors', () => {
+    expect(delay(2, 350)).toBe(400)
   })
 })

@@ -90,6 +90,16 @@ describe('the advice of status', () => {
     expect(next([], [{ ...volume, complete: false, left: 0 }])).toEqual([])
     expect(next([], [{ ...volume, fault: 'damaged' }])[0]).toContain('"modekeep doctor"')
   })
+
+  it('for the pending restore of an unmounted server volume begins with a mount, without which restore is refused', () => {
+    const text = `text-${'0'.repeat(40)}`
+    const exported = { ...volume, volume: text, source: 'server:/exports/a' }
+    expect(next([], [{ ...exported, restorePending: true, mounts: 0 }])).toEqual([
+      `  mount server:/exports/a by a pod or by hand, then "modekeep restore ${text}" puts the volume back, which its last unmount could not`,
+    ])
+    expect(next([], [{ ...exported, complete: false, mounts: 0 }])[0]).toMatch(/mount server:\/exports\/a by a pod/)
+    expect(next([], [{ ...exported, complete: false }])[0]).toMatch(/^ *"modekeep restore text-/)
+  })
 })
 
 describe('the text of status', () => {

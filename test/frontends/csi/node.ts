@@ -91,6 +91,19 @@ export class CsiNode extends ServingNode {
     return source
   }
 
+  /** What kubelet sends of a pod and its volume. */
+  volumeContext(pod: number, source: string, attributes: Record<string, string> = {}, ephemeral = true) {
+    return {
+      source,
+      ...attributes,
+      'csi.storage.k8s.io/pod.name': `pod-${pod}`,
+      'csi.storage.k8s.io/pod.namespace': 'shop',
+      'csi.storage.k8s.io/pod.uid': this.uid(pod),
+      'csi.storage.k8s.io/serviceAccount.name': 'default',
+      'csi.storage.k8s.io/ephemeral': String(ephemeral),
+    }
+  }
+
   publish(pod: number, source: string, wish: Wish = {}): Promise<Answer> {
     const { attributes, group = '', secrets = {}, ephemeral = true, deadlineMs = 120_000, signal } = wish
     const { volumeId = `csi-${pod}`, mode = 1 } = wish
@@ -99,15 +112,7 @@ export class CsiNode extends ServingNode {
       target_path: this.target(pod),
       volume_capability: { mount: { volume_mount_group: group }, access_mode: { mode } },
       secrets,
-      volume_context: {
-        source,
-        ...attributes,
-        'csi.storage.k8s.io/pod.name': `pod-${pod}`,
-        'csi.storage.k8s.io/pod.namespace': 'shop',
-        'csi.storage.k8s.io/pod.uid': this.uid(pod),
-        'csi.storage.k8s.io/serviceAccount.name': 'default',
-        'csi.storage.k8s.io/ephemeral': String(ephemeral),
-      },
+      volume_context: this.volumeContext(pod, source, attributes, ephemeral),
     }
     return call({ socket: this.socket, deadlineMs }, 'Node/NodePublishVolume', request, signal)
   }

@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { readSelectedStatus } from '../../../src/cli/commands/status.ts'
 import { checkRecordedMounts } from '../../../src/cli/doctor/records.ts'
 import { createFault, type Fault } from '../../../src/errors/fault.ts'
-import { runCsiTask } from '../../../src/frontends/csi/run-task.ts'
+import { rehearsePublication, runCsiTask } from '../../../src/frontends/csi/run-task.ts'
 import { CSI_TASK_WORDS, type CsiTask, type VolumeStats } from '../../../src/frontends/csi/worker-tasks.ts'
 import type { VolumeCallContext } from '../../../src/frontends/flexvolume/volume-call.ts'
 import { createCallLog } from '../../../src/log/call-log.ts'
@@ -77,6 +77,12 @@ onEveryStage('tasks of the CSI server', (open) => {
     return run({ do: 'publish', options: { source, ...pod, ...more }, ...over })
   }
   const isThere = () => stage.fs.existsSync(target)
+
+  it('a rehearsal checks a request and a record, and changes nothing', () => {
+    const before = stage.fs.readdirSync(stage.top, { recursive: true })
+    rehearsePublication(stage.session())
+    expect(stage.fs.readdirSync(stage.top, { recursive: true })).toEqual(before)
+  })
 
   it('a CSI publication creates the target directory, and the unpublication removes the directory, twice', async () => {
     expect(await publish({ ownership: 'walk', 'kubernetes.io/mounterArgs.FsGroup': '2000' })).toEqual({})

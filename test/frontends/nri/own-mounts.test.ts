@@ -79,6 +79,7 @@ describe("the mount options of modekeep's own volumes", () => {
     const mounts = [mountOf('/own', SOURCES.own), mountOf('/claim', SOURCES.claim)]
     answer = async () => [clone]
     expect(await create(mounts)).toMatchObject([clone, { destination: '/own' }])
+    expect(requests.map(({ mounts }) => mounts.map(({ destination }) => destination))).toEqual([['/own']])
     answer = () => Promise.reject(new Refusal(createFault('internal', 'no')))
     await expect(create(mounts)).rejects.toThrow('no')
   })
@@ -96,6 +97,12 @@ describe("the mount options of modekeep's own volumes", () => {
     expect(requests).toHaveLength(1)
     late.resolve([FLAGS])
     await new Promise((resolve) => setTimeout(resolve, 5))
+    expect(await create([mountOf('/own', SOURCES.own)])).toHaveLength(1)
+  })
+
+  it('are read although the clones have taken longer than the limit', async () => {
+    answer = () => new Promise((resolve) => setTimeout(resolve, 50, []))
+    read = () => new Promise((resolve) => setTimeout(resolve, 5, [FLAGS]))
     expect(await create([mountOf('/own', SOURCES.own)])).toHaveLength(1)
   })
 

@@ -19,7 +19,7 @@ function probedUnder(...command: string[]): KernelFeature[] {
 }
 
 const EPERM = 1
-const WITHOUT_FSOPEN: KernelFeatureName[] = ['fsopen', 'mount_setattr', 'idmapped mount']
+const WITHOUT_FSOPEN: KernelFeatureName[] = ['fsopen', 'mount_setattr', 'idmapped tmpfs']
 
 describe.skipIf(!isRoot)(addSkipReason('the probe of kernel features', cannotMountWith('unshare')), () => {
   const here = probeKernelFeatures()
@@ -43,7 +43,7 @@ describe.skipIf(!isRoot)(addSkipReason('the probe of kernel features', cannotMou
     ['open_tree', ['open_tree'], /ENOSYS.*does not have it/],
     ['fsopen', WITHOUT_FSOPEN, /ENOSYS/],
     ['openat2', ['openat2'], /ENOSYS/],
-    ['mount_setattr', ['mount_setattr', 'idmapped mount'], /ENOSYS/],
+    ['mount_setattr', ['mount_setattr', 'idmapped tmpfs'], /ENOSYS/],
     ['fchmodat2', ['fchmodat2'], /ENOSYS/],
     ['listxattrat', ['listxattrat'], /ENOSYS/],
     ['MOVE_MOUNT_BENEATH', ['MOVE_MOUNT_BENEATH'], /EINVAL/],
@@ -69,6 +69,6 @@ describe.skipIf(!isRoot)(addSkipReason('the probe of kernel features', cannotMou
     const found = probedUnder('unshare', '--user', '--map-root-user', 'sh', '-c', off, 'sh')
     // Such a process may not clone a mount without the mounts on it, because they hide files that their owner wants
     // hidden.
-    expect(missing(found).filter((name) => name !== 'open_tree')).toEqual(['user namespace', 'idmapped mount'])
+    expect(missing(found).filter((name) => name !== 'open_tree')).toEqual(['user namespace', 'idmapped tmpfs'])
   })
 })

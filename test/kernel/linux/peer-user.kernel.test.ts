@@ -2,7 +2,7 @@ import * as fs from 'node:fs'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { expect, it, onTestFinished } from 'vitest'
-import { readPeer } from '../../../src/kernel/linux/processes.ts'
+import { readPeer } from '../../../src/kernel/linux/socket-peer.ts'
 
 const descriptorOf = (socket: Socket) => (socket as { _handle?: { fd?: number } })._handle?.fd ?? -1
 

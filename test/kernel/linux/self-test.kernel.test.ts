@@ -61,6 +61,13 @@ describe.skipIf(!isRoot)(
       for (const { difference } of found) expect(difference).toMatch(/it says .*, Node says /)
     })
 
+    it('accepts the attributes that a security module adds to a file', () => {
+      vi.spyOn(linuxInodes, 'attributeNames').mockImplementation(
+        (...args) => `security.selinux\0${real.attributeNames(...args)}`,
+      )
+      expect(differing(runSelfTest())).toEqual([])
+    })
+
     it('reports a failing call, and continues with the others', () => {
       vi.spyOn(linuxInodes, 'chmod').mockImplementation(() => {
         throw new SystemError('fchmodat2', 'EIO', 'file')

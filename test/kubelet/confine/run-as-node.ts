@@ -1,5 +1,5 @@
 import { UnavailableError } from '../../../scripts/fetch/unavailable.ts'
-import { printTally, TALLY_FILE } from '../../helpers/tally.ts'
+import { exitAfterRun } from '../../helpers/command-exit.ts'
 import { Clock } from '../report/clock.ts'
 import { obstacles } from './able.ts'
 import { hierarchies } from './cgroups.ts'
@@ -26,20 +26,7 @@ export interface NodeRun<Options> {
 
 /** Runs it as a machine of its own and ends this process: 0 all passed, 1 not all, 2 wrong usage or not possible here. */
 export function runAsNode<Options>(run: NodeRun<Options>): void {
-  started(run).then(
-    (code) => process.exit(code),
-    (error) => {
-      const reason = error instanceof Error ? error.message : String(error)
-      // What the machine lacks is no failure of a greater run, which counts it as skipped.
-      if (error instanceof UnavailableError && process.env[TALLY_FILE]) {
-        console.log(`\nskipped 1: ${run.what} (skipped: ${reason})`)
-        printTally({ passed: 0, failed: 0, skipped: 1, failures: [] })
-        process.exit(0)
-      }
-      console.error(`${run.command}: ${reason}`)
-      process.exit(2)
-    },
-  )
+  exitAfterRun(started(run), run.command, run.what)
 }
 
 async function started<Options>(run: NodeRun<Options>): Promise<number> {

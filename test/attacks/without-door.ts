@@ -1,0 +1,21 @@
+/** Attacks in which no FlexVolume call goes to a resident worker, by file, with the reason. `--door` leaves them out. */
+export const ATTACKS_WITHOUT_DOOR: ReadonlyMap<string, string> = new Map([
+  ['allow', 'it makes its calls in its own process'],
+  ['csi', 'it calls the CSI server'],
+  ['device-plugin', 'it calls the device plugin'],
+  ['endless-server', 'it walks in its own process'],
+  ['exported-journal', 'it imports by hand'],
+  ['forged-daemon', 'the worker refuses FUSE programs'],
+  ['forged-disk', 'it makes its calls in its own process, and the worker refuses disks'],
+  ['helper-output', 'it makes no calls'],
+  ['installer', 'it calls the installer'],
+  ['journal-growth', 'it makes its calls in its own process'],
+  ['large-acls', 'it walks in its own process'],
+  ['limits', 'the limits are those of the process that kubelet starts'],
+  ['lost-guard', 'the worker refuses FUSE programs'],
+  ['no-core', 'the worker gets no secrets'],
+  ['parsed-image', 'it makes its calls in its own process, and the worker refuses images'],
+  ['seccomp-filters', 'the filters are those of the process that kubelet starts'],
+  ['stuck-plugin-memory', "it calls the runtime's plugin"],
+  ['walk-ends', 'it walks in its own process'],
+])

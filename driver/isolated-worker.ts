@@ -9,6 +9,8 @@ async function importIsolatedWork(name: string): Promise<IsolatedWorkFunction> {
   switch (name) {
     case 'mount':
       return (await import('../src/mount/mount.ts')).runMountTask
+    case 'unmount':
+      return (await import('../src/mount/detach-volume.ts')).unmountServerVolumeInWorker
     case 'walk':
       return (await import('../src/fsgroup/walk-volume.ts')).walkVolumeForCaller
     case 'restore':

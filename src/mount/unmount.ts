@@ -1,7 +1,7 @@
 import { findFaultCode, quoteValue, Refusal } from '../errors/refusal.ts'
 import { restoreVolume } from '../fsgroup/restore-volume.ts'
 import { restoreLeftoverRootSetGid, restoreRootSetGid } from '../fsgroup/root-bit.ts'
-import { deferHandleClose, type Handle, type Host, type MountedFileSystem, tolerateErrno } from '../kernel/host.ts'
+import { deferHandleClose, type Handle, type Host, tolerateErrno } from '../kernel/host.ts'
 import { isKubeletVolume } from '../kernel/mount-table/kubelet-volume.ts'
 import {
   isMounted,
@@ -17,10 +17,10 @@ import { isUnreadableRecordError } from '../state/record.ts'
 import { locateMountRecords } from '../state/record-directories.ts'
 import type { Session } from '../state/session.ts'
 import { rootSetGidRecords } from '../state/volume-record.ts'
-import { endMountDaemon, endStoppedDaemons, findHangingDaemon } from '../volume/daemon.ts'
+import { endStoppedDaemons } from '../volume/daemon.ts'
 import { unmountStaleStages } from '../volume/kind/staged.ts'
 import { WorkerCrashedError } from '../worker/isolated.ts'
-import { detachAllMounts, replaceMountFileByDirectory } from './attach.ts'
+import { replaceMountFileByDirectory } from './attach.ts'
 import {
   type BusyFileSystem,
   findBusyFileSystemAfterUnmount,
@@ -28,6 +28,7 @@ import {
   recordBusyFileSystem,
   refuseBusyUnmount,
 } from './busy-file-system.ts'
+import { detachVolume } from './detach-volume.ts'
 import { findVolumeLeftovers, removeCsiData, removeEmptyDirectories, unmountSubPathBinds } from './sub-path-binds.ts'
 
 /**
@@ -143,22 +144,6 @@ function removeUnneededRecord(
   const kept = { ...(busy ? recordBusyFileSystem(session, record, busy) : { ...record, busySince: undefined }), ended }
   if (JSON.stringify(kept) !== JSON.stringify(record)) mountRecords.write(session, kept)
   return kept
-}
-
-/** @returns whether a file system without a device, which has no other sign of use, was in use */
-async function detachVolume(
-  session: Session,
-  point: MountPoint,
-  record: MountRecord | undefined,
-  fileSystem: MountedFileSystem | undefined,
-): Promise<boolean> {
-  const { host } = session
-  const hanging = await findHangingDaemon(session, point, record)
-  if (record && hanging !== undefined) {
-    host.mounts.detach(point.parent, point.name, true)
-    endMountDaemon(session, record, hanging)
-  }
-  return detachAllMounts(host, point, fileSystem?.devices.length === 0)
 }
 
 /** Opens the root of a mount whose set-gid bit is recorded. It shows the volume even if the source has been replaced. */

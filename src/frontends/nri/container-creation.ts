@@ -92,7 +92,7 @@ export function createContainerCreationHandler({
     if (!mayContainerNeedClone(pod, container)) return undefined
     const remembered = refused.find(pod, container)
     let request: ContainerCloneRequest | undefined
-    let reading = ''
+    let reading = 'those of other containers came first'
     let task: CloneTaskProgress | undefined
     let isQueued = false
     let hasBegun = false

@@ -172,7 +172,7 @@ export interface CloneTaskProgress {
 interface MissedDeadlineContext {
   /** Undefined until all input of the decision was read. */
   readonly request: ContainerCloneRequest | undefined
-  /** The input that was being read last. */
+  /** The input that was being read last, or why none was. */
   readonly reading: string
   /** Undefined if no worker task was started. */
   readonly task: CloneTaskProgress | undefined

@@ -9,10 +9,10 @@ import { PATIENCE, sized } from '../helpers/size.ts'
 
 const CALLS_PER_ROUND = 7
 /** In which the program gets as large as it becomes. */
-const FIRST = sized(30, 700)
-const ROUNDS = sized(60, 1500)
+const FIRST = sized(30, 300, 700)
+const ROUNDS = sized(60, 600, 1500)
 /** Rounds from which the most is taken: the heap goes up and down. */
-const LOOKS = sized(10, 200)
+const LOOKS = sized(10, 100, 200)
 /**
  * In KB. The heap itself goes up and down by more than half of it; what a long run leaves of 8 KB a call is more than twice
  * as much. In a short run it still grows to its size: that sees descriptors and threads.

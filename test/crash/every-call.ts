@@ -83,7 +83,7 @@ export class Crashing {
   }
 
   /**
-   * Tries every third of the points in a short run.
+   * Tries a share of the points, and all of them in a full run.
    * @param ways what may come after the death; by default each point takes the next of them in turn
    * @returns how many points there are
    */
@@ -102,7 +102,7 @@ export class Crashing {
         choose: (calls) => {
           const all = this.choose(calls)
           found = all.length
-          return all.filter((_, index) => index % sized(4, 1) === 0)
+          return all.filter((_, index) => index % sized(8, 2, 1) === 0)
         },
         prepare: async () => {
           this.fresh()

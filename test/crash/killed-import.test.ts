@@ -41,7 +41,7 @@ describe.skipIf(cannotInject !== '')(title, () => {
       const chosen = (call: TracedCall) => (isPersistent(call, there.top) && ends(call)) || isPassing(call)
       // The runtime opens more or fewer files in each run.
       const all = listKillPoints(calls, chosen, there.top, /^openat$/)
-      const points = all.filter((_, index) => index % sized(3, 1) === 0)
+      const points = all.filter((_, index) => index % sized(5, 2, 1) === 0)
       const seen: boolean[] = []
       const missed: string[] = []
       for (const point of points) {

@@ -9,7 +9,7 @@ import { Crashing } from './every-call.ts'
 import { CAPABILITY, owned, setAttribute, snapshot } from './volume.ts'
 
 // Kills that found the call still at work; some do not, the more the less even the machine is.
-const DEATHS = sized(7, 60, 300)
+const DEATHS = sized(4, 25, 300)
 const FILES = 1200
 const title = `calls killed at random times${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
 

@@ -8,7 +8,7 @@ import { groups, listTree, makeTree, modes } from '../helpers/tree.ts'
 
 const FILES = 1500
 /** Kills that found the call still at work. */
-const KILLS = sized(4, 30, 150)
+const KILLS = sized(2, 12, 150)
 /** Moments of a call, evenly spread; one after the other, but not in order. */
 const MOMENTS = 12
 const moment = (round: number) => (((round * 5) % MOMENTS) + 0.5) / MOMENTS

@@ -6,7 +6,7 @@ import { runMatrix } from './matrix.ts'
 import { COMMANDS } from './scenario.ts'
 
 /** Of all that can befall each situation of a command. `npm run test:faults` tries every one of them. */
-const MOST = sized(3, 24, Number.POSITIVE_INFINITY)
+const MOST = sized(1, 8, Number.POSITIVE_INFINITY)
 const title = `a system call that fails, or at which the command is killed${cannotInject && ` (skipped: ${cannotInject})`}`
 
 describe.skipIf(cannotInject !== '')(title, () => {

@@ -1,7 +1,7 @@
 /**
- * How much a run does of what can be done again and again: `npm test` a share, `npm run test:long` (long) what an hour has
- * room for, and MODEKEEP_TEST_SIZE=full everything, for hours. `npm run test:long` chooses
- * the files that ask here.
+ * How much a run does of what can be done again and again: `npm test` a share, `npm run test:long` (long) more,
+ * and MODEKEEP_TEST_SIZE=full everything, for hours. `npm run test:long` chooses the files that ask `sized`. Its share stays
+ * small where it has more, as the gate runs both.
  */
 export type Size = 'short' | 'long' | 'full'
 
@@ -15,6 +15,11 @@ export const FULL = SIZE === 'full'
 /** What fits the size of the run. */
 export function sized<T>(short: T, long: T, full: T = long): T {
   return { short, long, full }[SIZE]
+}
+
+/** What fits a run of everything, in a file that does the same in all others. */
+export function fullSized<T>(usual: T, full: T): T {
+  return FULL ? full : usual
 }
 
 /** Milliseconds that a test of many calls may take: a safety net, for a machine that is slow or busy. */

@@ -24,8 +24,8 @@ const CHANGES =
   'mkdir,rename,copy_file_range,sendfile,write,ftruncate,fsync,flock,chmod,chown,fchmod,fchown,unlink,rmdir,symlink,openat'
 
 /** Of the steps of a run, every how-many-th is struck, and so many moments of one are tried. */
-const EVERY = sized(4, 1)
-const MOMENTS = sized(8, 40)
+const EVERY = sized(8, 2, 1)
+const MOMENTS = sized(4, 16, 40)
 
 /** The calls of one run that change something of the world: each with its number among those of its name. */
 async function changesOf(world: World, argv: string[]): Promise<{ name: string; when: number }[]> {

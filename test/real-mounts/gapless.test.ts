@@ -7,8 +7,8 @@ import { isRoot, kernelStage } from '../helpers/stage.ts'
 import { Reader } from './reader.ts'
 import { type Place, REPLACEMENTS } from './replacements.ts'
 
-const TEST_ROUNDS = { tmpfs: sized(20, 200, 2000), ext4: sized(6, 40, 400) }
-const BY_BINARY = sized(2, 10, 100)
+const TEST_ROUNDS = { tmpfs: sized(10, 80, 2000), ext4: sized(4, 20, 400) }
+const BY_BINARY = sized(1, 4, 100)
 const skipReason = isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'
 
 /** A second reader where a container's mount namespace gets what kubelet's does (mountPropagation: HostToContainer). */

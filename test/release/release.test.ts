@@ -9,7 +9,7 @@ import { provideDebianFile } from '../../scripts/fetch/debian.ts'
 import { BUSYBOX_FILES, GCC_LIBRARY_FILES, GCC_LICENCE_FILES } from '../../scripts/fetch/pinned.ts'
 import { SIGNING_KEY_VARIABLE } from '../../scripts/release/signature.ts'
 import { linksOf } from '../docs/pages.ts'
-import { sized } from '../helpers/size.ts'
+import { fullSized } from '../helpers/size.ts'
 import { explainUnavailable } from '../helpers/unavailable.ts'
 import { layoutOf } from './layout.ts'
 import { EPOCH, type Made, makeRelease, unpack } from './made.ts'
@@ -18,7 +18,7 @@ import { newSigner, type Signer } from './signer.ts'
 const ROOT = resolve(import.meta.dirname, '../..')
 const own = process.arch as Architecture
 /** The other processor's goes the same way, but for the executable, which test/binary/other-processor.test.ts has. */
-const made: readonly Architecture[] = sized<readonly Architecture[]>([own], ARCHITECTURES)
+const made: readonly Architecture[] = fullSized<readonly Architecture[]>([own], ARCHITECTURES)
 
 const read = (...path: string[]) => fs.readFileSync(join(...path))
 const sum = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')

@@ -7,7 +7,7 @@ import { PATIENCE, sized } from '../helpers/size.ts'
 import type { Report } from './run.ts'
 
 const MAIN = resolve(import.meta.dirname, 'main.ts')
-const ROUNDS = sized(8, 200, 2000)
+const ROUNDS = sized(4, 80, 2000)
 const cannot = cannotServe('bindfs', 'mkfs.ext4', 'setfattr', 'losetup')
 
 function start(...args: string[]) {

@@ -175,7 +175,8 @@ class EndedEarly extends Error {
 }
 
 function exitTestRun(status: number): never {
-  fs.rmSync(temporaryDirectory, { recursive: true, force: true })
+  // Processes of an interrupted run may still end and write there.
+  fs.rmSync(temporaryDirectory, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 })
   process.exit(status)
 }
 

@@ -7,6 +7,7 @@ import { deferHandleClose, type Inodes } from '../../src/kernel/host.ts'
 import { linuxHost } from '../../src/kernel/linux/index.ts'
 import { SELF_ENTRY_NAME } from '../../src/ownership/walk/entry.ts'
 import { type TreeVisitor, traverseTree } from '../../src/ownership/walk/traverse.ts'
+import { expectInTime } from '../helpers/busy-machine.ts'
 import { addSkipReason, cannotMountWith, requireProgram } from '../helpers/needs.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
 import { applyToDirectory, planDirectory, restoreDirectory, type Walked } from '../helpers/walk.ts'
@@ -69,7 +70,7 @@ describe.skipIf(skipReason !== '')(addSkipReason('a pod that changes its volume 
         const { seconds, memory, handles, refusal } = await attacked(() => WALKS[what](walked))
         expect(pod.isAtIt()).toBe(true)
         expect(refusal).toMatch(/nested more than 16384 deep|changes faster than it can be walked/)
-        expect(seconds).toBeLessThan(3 * quiet + PATIENCE)
+        expectInTime(seconds * 1000, (3 * quiet + PATIENCE) * 1000)
         expect(memory).toBeLessThan(MEMORY)
         expect(handles).toBeLessThan(HANDLES)
       }
@@ -93,7 +94,7 @@ describe.skipIf(skipReason !== '')(addSkipReason('a pod that changes its volume 
       // A machine that gives the pod few turns lets the walk come to its end.
       if (refusal)
         expect(refusal).toMatch(/^the volume changes faster than it can be walked: \d+ entries were made or moved/)
-      expect(seconds).toBeLessThan(3 * quiet + PATIENCE)
+      expectInTime(seconds * 1000, (3 * quiet + PATIENCE) * 1000)
       expect(memory).toBeLessThan(MEMORY)
       expect(handles).toBeLessThan(HANDLES)
     }

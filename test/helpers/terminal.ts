@@ -9,7 +9,7 @@ const ROWS = 60
 export interface Terminal extends Disposable {
   /** What it shows, without the blanks at the ends of its lines. */
   shown(): string[]
-  /** Waits until what it shows fits. @throws after a minute, with what it shows */
+  /** Waits until what it shows fits. @throws after ten minutes, with what it shows */
   until(fits: (lines: string[]) => boolean): Promise<string[]>
   /** As if typed; a name of tmux's, such as `Tab` or `C-c`, is that key. */
   type(...keys: string[]): void
@@ -35,7 +35,7 @@ export function openTerminal(command: string, columns: number, env: Record<strin
   return {
     shown,
     async until(fits) {
-      for (const end = performance.now() + 60_000; performance.now() < end; await setTimeout(100)) {
+      for (const end = performance.now() + 600_000; performance.now() < end; await setTimeout(100)) {
         const lines = shown()
         if (fits(lines)) return lines
       }

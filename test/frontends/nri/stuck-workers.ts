@@ -7,7 +7,7 @@ import type { RuntimeEnd } from './runtime.ts'
 /** The namespaces of as many containers as the limits let begin. */
 const NAMESPACES = [0, 0, 0, 1, 2, 3, 4]
 /** On a busy machine a worker may be killed before it has begun. */
-const ATTEMPTS = 8
+const ATTEMPTS = 24
 const FIRST_POD = 20
 
 /**

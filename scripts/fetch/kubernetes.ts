@@ -31,14 +31,7 @@ export const createVersionedProgram = (name: string): KubernetesProgram => ({ na
  */
 export function provideKubernetesProgram(program: KubernetesProgram, say: (text: string) => void): string {
   const { name, main = '', flags = [] } = program
-  const making = [
-    buildKubernetesProgram.toString(),
-    getGoToolchain.toString(),
-    unpackKubernetes.toString(),
-    KUBERNETES_SOURCE_ARCHIVE.sum,
-    flags.join(),
-    main,
-  ]
+  const making = [readModule('kubernetes.ts'), ...listTreeKeyParts(), flags.join(), main]
   return provideCached(`${name}-${KUBERNETES_VERSION}-${computeCacheKey(making)}`, (binary) => {
     const go = provideGoTree(say)
     say(`building ${name} (once, some minutes) …`)
@@ -49,10 +42,14 @@ export function provideKubernetesProgram(program: KubernetesProgram, say: (text:
 const computeCacheKey = (parts: readonly (string | Buffer)[]) =>
   createHash('sha256').update(parts.join('\0')).digest('hex').slice(0, 12)
 
+/** Texts of modules, which are the same for each program that reads them. A function's own text depends on what loaded it. */
+const readModule = (name: string) => fs.readFileSync(`${import.meta.dirname}/${name}`)
+const listTreeKeyParts = () => [readModule('kubernetes-tree.ts'), KUBERNETES_SOURCE_ARCHIVE.sum]
+
 /** The source, its compiler and what has been compiled of it: one for all programs, which share most of their packages. */
 export function provideGoTree(say: (text: string) => void): GoToolchain {
   const tree = provideCached(
-    `kubernetes-tree-${KUBERNETES_VERSION}-${computeCacheKey([unpackKubernetes.toString(), KUBERNETES_SOURCE_ARCHIVE.sum])}`,
+    `kubernetes-tree-${KUBERNETES_VERSION}-${computeCacheKey(listTreeKeyParts())}`,
     (directory) => {
       say("fetching Kubernetes' source and a compiler …")
       unpackGoCompiler(`${directory}/tools`)

@@ -13,6 +13,8 @@ const WALKED = { ownership: 'walk', restoreOnUnmount: 'true' }
 const MANY = 3000
 /** What a call may take while the server does not respond: its limit of 10 s for programs, of some 40 s for a walk. */
 const LIMIT_SECONDS = 100
+/** The kernel alone waits for 18 s on Linux 7.2; an unmount of a volume without a restore waits for 5. */
+const UNMOUNT_LIMIT_SECONDS = 15
 
 let unmountDisk: () => void
 beforeAll(async () => {
@@ -65,7 +67,7 @@ describe.each(NFS_VERSIONS.flatMap((version) => OUTAGES.map((outage) => [version
       console.log(node.run('heal').text)
       const { status, seconds } = await node.unmount('a')
       expect(status).toBe('Success')
-      expect(seconds).toBeLessThan(LIMIT_SECONDS)
+      expect(seconds).toBeLessThan(UNMOUNT_LIMIT_SECONDS)
       restart()
       await expectNothingLeft(node, 'a')
     })

@@ -54,7 +54,7 @@ describe.skipIf(cannotInject !== '')(title, () => {
       on.unsteady = /^openat$/
       // Each of them takes as long as kubelet is to be asked apart.
       const { choose } = on
-      on.choose = (calls) => choose(calls).filter((_, index) => index % sized(8, 3, 1) === 0)
+      on.choose = (calls) => choose(calls).filter((_, index) => index % sized(4, 2, 1) === 0)
       const points = await on.killEverywhere('heal of an orphan', ['heal'], before, [healAgain, unmounted])
       expect(points).toBeGreaterThan(sized(5, 12, 30))
     },

@@ -7,7 +7,7 @@ export const SEED = Number(process.env.MODEKEEP_TEST_SEED ?? 20_251_121)
 
 vi.setConfig({ testTimeout: PATIENCE })
 
-export const runs = (usual: number) => sized(Math.ceil(usual / 8), Math.ceil(usual / 2), usual * 20)
+export const runs = (usual: number) => sized(Math.ceil(usual / 4), Math.ceil(usual / 2), usual * 20)
 
 /**
  * Tries a promise on random inputs. A failure prints the smallest input that was found, the seed and the path to it.

@@ -11,6 +11,8 @@ import { discardStderr, writeWholeText } from './streams.ts'
 export async function runKubeletCallAndExit(argv: string[]): Promise<never> {
   discardStderr()
   process.on('uncaughtException', (error) => sendReplyAndExit(createFailureReply(error)))
+  // Node would end with status 0 and no reply if the call waited for something that never comes.
+  process.on('beforeExit', () => sendReplyAndExit(createFailureReply(new Error('the call waits for nothing any more'))))
   try {
     return sendReplyAndExit(await createKubeletReply(argv))
   } catch (error) {

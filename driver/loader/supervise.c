@@ -23,8 +23,10 @@ struct supervised {
   int has_number, was_heard;
 };
 
+/* After an error its status is not known: `status` is that error then, which is negative. */
 static int has_ended(const struct supervised *child, int *status) {
   long result = CALL(wait4, child->pid, status, WNOHANG, 0, 0, 0);
+  if (failed(result)) *status = result;
   return result != 0 && result != -EINTR;
 }
 
@@ -98,7 +100,11 @@ static void relay(struct supervised *child) {
       silent_ns %= 1000000;
     }
     if (child->pid == 0 && !is_open) return;
-    if (child->pid != 0 && (!is_open || ready == 0) && has_ended(child, &status)) end_as(status);
+    if (child->pid != 0 && (!is_open || ready == 0) && has_ended(child, &status)) {
+      if (child->has_replied && status < 0) end_as(0);
+      if (!child->has_replied && status <= 0) fail("the process that makes the call ended without an answer", status);
+      end_as(status);
+    }
   }
 }
 

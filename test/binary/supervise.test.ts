@@ -1,23 +1,38 @@
 import * as fs from 'node:fs'
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { cannotInject } from '../helpers/inject.ts'
 import { BinaryNode } from '../helpers/kubelet-call.ts'
 import { addSkipReason } from '../helpers/needs.ts'
 
-const title = 'a mount call passes on the reply of its slow child even if a signal interrupts wait4(2)'
+const STRACE = ['strace', '-f', '-qq', '-o', '/dev/null']
+// strace 6.1 prints a message about the delay.
+const WITHOUT_ERRORS = ['/bin/sh', '-c', 'exec "$@" 2>/dev/null', 'sh']
+// The child writes nothing for longer than the loader's polling interval of 250 ms, so that the loader calls wait4(2).
+const SLOW_CHILD = 'inject=memfd_create:delay_enter=600000:when=1'
 
-it.skipIf(cannotInject !== '')(addSkipReason(title, cannotInject), async () => {
-  const node = new BinaryNode()
-  const source = `${node.volumes}/data`
-  fs.mkdirSync(source)
-  // The child writes nothing for longer than the loader's polling interval of 250 ms, so that the loader calls wait4(2).
-  const injected =
-    'trace=wait4,memfd_create inject=memfd_create:delay_enter=600000:when=1 inject=wait4:error=EINTR:when=1'
-  const expressions = injected.split(' ').flatMap((expression) => ['-e', expression])
-  // strace 6.1 prints a message about the delay.
-  const withoutErrors = ['/bin/sh', '-c', 'exec "$@" 2>/dev/null', 'sh']
-  node.wrapper = [...withoutErrors, 'strace', '-f', '-qq', '-o', '/dev/null', ...expressions]
-  const reply = await node.call('mount', node.podDirectory('a'), JSON.stringify({ source }))
-  expect(reply).toEqual({ status: 'Success' })
-  expect(node.layers('a')).toHaveLength(1)
+describe.skipIf(cannotInject !== '')(addSkipReason('a mount call whose child is slow', cannotInject), () => {
+  /** @param error that the loader's first wait4(2) returns */
+  function nodeWith(error: string) {
+    const node = new BinaryNode()
+    const source = `${node.volumes}/data`
+    fs.mkdirSync(source)
+    const expressions = ['trace=wait4,memfd_create', SLOW_CHILD, `inject=wait4:error=${error}:when=1`]
+    node.wrapper = [...WITHOUT_ERRORS, ...STRACE, ...expressions.flatMap((expression) => ['-e', expression])]
+    return { node, mount: () => node.call('mount', node.podDirectory('a'), JSON.stringify({ source })) }
+  }
+
+  it('passes on the reply of the child even if a signal interrupts wait4(2)', async () => {
+    const { node, mount } = nodeWith('EINTR')
+    expect(await mount()).toEqual({ status: 'Success' })
+    expect(node.layers('a')).toHaveLength(1)
+  })
+
+  it('replies that the child has ended without an answer if wait4(2) finds no child, and the next call succeeds', async () => {
+    const { node, mount } = nodeWith('ECHILD')
+    const message = expect.stringContaining('ended without an answer (errno 10)')
+    expect(await mount()).toEqual({ status: 'Failure', message })
+    node.wrapper = []
+    expect(await mount()).toEqual({ status: 'Success' })
+    expect(node.layers('a')).toHaveLength(1)
+  })
 })

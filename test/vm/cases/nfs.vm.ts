@@ -1,7 +1,14 @@
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { waitUntil } from '../network/faults.ts'
+import { createOutageSwitch, waitUntil } from '../network/faults.ts'
+import {
+  INTERRUPTED_RESTORE_TITLE,
+  INTERRUPTED_WALK_TITLE,
+  interruptRestore,
+  interruptWalk,
+  MANY_FILES,
+} from '../network/interrupted.ts'
 import { createServerNetwork, removeServerNetwork } from '../network/namespace.ts'
 import { KernelNfsServer, NFS_VERSIONS, type NfsVersion } from '../network/nfs-server.ts'
 import { GROUP, listOwnership, ServerNode, SUCCESS } from '../network/node.ts'
@@ -124,4 +131,14 @@ describe.each(NFS_VERSIONS)('NFS %s of the kernel server', (version) => {
     expect(await node.unmount('a')).toMatchObject(SUCCESS)
     expect(node.layers('a')).toEqual([])
   })
+
+  const prepareOutage = () => ({
+    node: new ServerNode('nfs'),
+    ...makeVolume(version, { files: MANY_FILES }),
+    ...createOutageSwitch('the network cut'),
+  })
+
+  it(`${INTERRUPTED_WALK_TITLE}: a cut network`, () => interruptWalk(prepareOutage()))
+
+  it(`${INTERRUPTED_RESTORE_TITLE}: a cut network`, () => interruptRestore(prepareOutage()))
 })

@@ -6,9 +6,9 @@ import { listUninterruptible, type ServerNode } from './node.ts'
 export const OUTAGES = ['its server stopped', 'the network cut'] as const
 export type Outage = (typeof OUTAGES)[number]
 
-/** Lets a server cease to respond, and lets it respond again. */
-function startOutage(outage: Outage, pid: number): () => void {
-  if (outage === 'the network cut') {
+/** Lets a server cease to respond, and lets it respond again. The kernel's own server has no process to stop. */
+function startOutage(outage: Outage, pid: number | undefined): () => void {
+  if (outage === 'the network cut' || pid === undefined) {
     cutNetwork()
     return joinNetwork
   }
@@ -17,7 +17,7 @@ function startOutage(outage: Outage, pid: number): () => void {
 }
 
 /** An outage that a test begins and ends. It ends with the test at the latest. */
-export function createOutageSwitch(outage: Outage, pid: number): { stop: () => void; restart: () => void } {
+export function createOutageSwitch(outage: Outage, pid?: number): { stop: () => void; restart: () => void } {
   let end: (() => void) | undefined
   const restart = () => {
     end?.()

@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path'
 import fs from 'fs-extra'
 import { provideCached } from '../fetch/cache.ts'
 import { runCommand } from '../fetch/command.ts'
+import { UnavailableError } from '../fetch/unavailable.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 
@@ -29,14 +30,20 @@ async function fetchNodePackage(name: string): Promise<string> {
   return provideCached(`${name}-${version}`, (place) => {
     console.log(`Fetching ${name} ${version} …`)
     const work = dirname(place)
-    const archive = join(
-      work,
-      runCommand('npm', ['pack', '--loglevel=error', '--fetch-retries=5', `${name}@${version}`], { cwd: work }).trim(),
-    )
+    const archive = join(work, packPackage(`${name}@${version}`, work))
     assertPackageIntegrity(name, fs.readFileSync(archive), integrity)
     runCommand('tar', ['-xzf', archive, '-C', work, 'package'])
     fs.renameSync(join(work, 'package'), place)
   })
+}
+
+/** Fetches a package of npm as an archive in `directory`. @returns its name. @throws {UnavailableError} with the reason */
+function packPackage(wanted: string, directory: string): string {
+  try {
+    return runCommand('npm', ['pack', '--loglevel=error', '--fetch-retries=5', wanted], { cwd: directory }).trim()
+  } catch (error) {
+    throw new UnavailableError(`${wanted} cannot be fetched: ${(error as Error).message}`)
+  }
 }
 
 function assertPackageIntegrity(name: string, bytes: Buffer, integrity: unknown): void {

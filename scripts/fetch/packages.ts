@@ -73,6 +73,7 @@ export function unpackGoCompiler(directory: string): void {
 /**
  * Downloads packages with lists of its own, the machine's apt keeps those it has, and unpacks them.
  * @param more options of apt
+ * @param select names what is downloaded, where it is not the packages alone; it gets the options of an apt that has its lists
  * @returns the version of each
  * @throws {Unavailable} where they cannot be had
  */
@@ -80,13 +81,14 @@ export function unpackPackages(
   packages: readonly string[],
   directory: string,
   more: readonly string[] = [],
+  select: (options: readonly string[]) => readonly string[] = () => packages,
 ): Record<string, string> {
   const apt = `${directory}.apt`
   for (const part of ['lists/partial', 'cache/archives/partial']) fs.mkdirSync(`${apt}/${part}`, { recursive: true })
   const options = ['-o', `Dir::State::lists=${apt}/lists`, '-o', `Dir::Cache=${apt}/cache`, ...more]
   const what = `Debian's ${packages.join(', ')}`
   runAptGet(what, [...options, 'update'])
-  runAptGet(what, [...options, 'download', ...packages], { cwd: apt })
+  runAptGet(what, [...options, 'download', ...select(options)], { cwd: apt })
   const versions: Record<string, string> = {}
   for (const name of fs.readdirSync(apt).filter((file) => file.endsWith('.deb'))) {
     runCommand('dpkg-deb', ['-x', `${apt}/${name}`, directory])

@@ -62,6 +62,39 @@ export function unpackSuitePackages(
   return unpackPackages(packages, directory, createSuiteAptOptions(suite, `${directory}.sources`))
 }
 
+/** A choice among packages and all that they depend on. */
+export interface DependencySelection {
+  /** Debian's word for the processor that the packages are for; the machine's own if it is left out. */
+  architecture?: string
+  /** Chooses by the name of a package; all if it is left out. */
+  isWanted?: (name: string) => boolean
+}
+
+/** Unpacks packages like `unpackSuitePackages`, with what they depend on. */
+export function unpackSuiteDependencies(
+  suite: string,
+  packages: readonly string[],
+  directory: string,
+  { architecture, isWanted = () => true }: DependencySelection = {},
+): Record<string, string> {
+  const processor = architecture
+    ? ['APT::Architecture', 'APT::Architectures'].map((key) => `${key}=${architecture}`)
+    : []
+  const options = [
+    ...createSuiteAptOptions(suite, `${directory}.sources`),
+    ...processor.flatMap((setting) => ['-o', setting]),
+  ]
+  return unpackPackages(packages, directory, options, (all) => {
+    const simulation = [...all, '--simulate', '--no-install-recommends', 'install', ...packages]
+    return parseSimulatedInstall(runAptGet(`Debian's ${packages.join(', ')}`, simulation)).filter(isWanted)
+  })
+}
+
+/** The names of the packages that `apt-get --simulate install` would install. */
+export function parseSimulatedInstall(printed: string): string[] {
+  return [...printed.matchAll(/^Inst ([^\s:]+)/gm)].map(([, name = '']) => name)
+}
+
 /** @throws {UnavailableError} where a suite has moved on to another containerd than what is wanted of it */
 export function assertContainerdVersion(suite: string, wanted: string, containerd: string): void {
   if (containerd.startsWith(`${wanted}.`)) return

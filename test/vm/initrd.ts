@@ -10,14 +10,22 @@ export interface InitrdFile {
 /** The guest's first process. */
 const INIT_SCRIPT = `${import.meta.dirname}/guest/init.sh`
 
-/** Writes an initial RAM disk with busybox and the guest's first process. */
-export function writeInitrd(file: string, busybox: string): void {
+/** Writes an initial RAM disk with busybox, the guest's first process, and files with their paths in it. */
+export function writeInitrd(file: string, busybox: string, more: ReadonlyMap<string, Buffer> = new Map()): void {
+  const contents = new Map([['bin/busybox', fs.readFileSync(busybox)], ...more])
+  const directories = new Set([...contents.keys()].flatMap(listParents))
   const files: InitrdFile[] = [
-    { path: 'bin', content: Buffer.alloc(0), mode: 0o040755 },
-    { path: 'bin/busybox', content: fs.readFileSync(busybox), mode: 0o100755 },
+    ...[...directories].map((path) => ({ path, content: Buffer.alloc(0), mode: 0o040755 })),
+    ...[...contents].map(([path, content]) => ({ path, content, mode: 0o100755 })),
     { path: 'init', content: fs.readFileSync(INIT_SCRIPT), mode: 0o100755 },
   ]
   fs.writeFileSync(file, packInitrd(files))
+}
+
+/** Lists the directories of a relative path, the outermost first. */
+function listParents(path: string): string[] {
+  const names = path.split('/').slice(0, -1)
+  return names.map((_, index) => names.slice(0, index + 1).join('/'))
 }
 
 /** Packs files in the order given, as an archive of cpio's format newc (kernel Documentation/driver-api/early-userspace). */

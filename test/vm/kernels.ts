@@ -1,4 +1,6 @@
-/** A kernel of the lab: Debian's package user-mode-linux of one suite. */
+import type { Architecture } from '../../scripts/build/runtime.ts'
+
+/** A kernel of the lab: that of Debian's packages of one suite, user-mode-linux and linux-image. */
 export interface LabKernel {
   /** The beginning of its release. */
   version: string
@@ -11,3 +13,17 @@ export const LAB_KERNELS: readonly LabKernel[] = [
   { version: '6.12', suite: 'trixie' },
   { version: '7.2', suite: 'sid' },
 ]
+
+/** Debian's package of kernels that are programs. */
+export const UML_PACKAGE = 'user-mode-linux'
+
+/** A kernel in the cache. */
+export interface ProvidedKernel extends LabKernel {
+  /** As tables name it: the version, and for a kernel of linux-image the processor that QEMU emulates for it. */
+  name: string
+  arch: Architecture
+  /** Has the kernel and its modules. */
+  root: string
+  packageName: string
+  packageVersion: string
+}

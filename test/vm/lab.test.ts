@@ -4,21 +4,37 @@ import { tmpdir } from 'node:os'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { addSkipReason, explainMissing } from '../helpers/needs.ts'
 import { packInitrd } from './initrd.ts'
-import { readOptions } from './options.ts'
-import { formatLabTable, parseGuestTests, tallyOutcomes } from './report.ts'
+import type { ProvidedKernel } from './kernels.ts'
+import { BOOT_NAMES, isBootSelected, type LabOptions, readOptions } from './options.ts'
+import { selectModuleFiles } from './qemu.ts'
+import { formatLabTables, type KernelResults, parseGuestTests, parseListCases, tallyOutcomes } from './report.ts'
 
 describe('the options of the lab', () => {
   it('without options every kernel and every boot is chosen', () => {
-    expect(readOptions([])).toMatchObject({ kernels: ['6.1', '6.12', '7.2'], boots: [], isQuick: false })
+    const options = readOptions([]) as LabOptions
+    expect(options).toMatchObject({ kernels: ['6.1', '6.12', '7.2'], architectures: ['x64', 'arm64'], isQuick: false })
+    expect(BOOT_NAMES.filter((name) => !isBootSelected(options, name))).toEqual([])
   })
 
-  it('a quick run has the cases of the oldest kernel', () => {
-    expect(readOptions(['--quick'])).toMatchObject({ kernels: ['6.1'], boots: ['cases'], isQuick: true })
+  it('a quick run has the cases of the oldest kernel, on x64', () => {
+    const quick = { kernels: ['6.1'], architectures: ['x64'], boots: ['cases'], isQuick: true }
+    expect(readOptions(['--quick'])).toMatchObject(quick)
+  })
+
+  it("arm64 has the boot of Debian's own kernels alone", () => {
+    const options = readOptions(['--arch', 'arm64', '--kernel', '6.12']) as LabOptions
+    expect(BOOT_NAMES.filter((name) => isBootSelected(options, name))).toEqual(['debian'])
   })
 
   it.each([
     [['--kernel', '5.4'], '--kernel "5.4" is unknown: use 6.1, 6.12, 7.2'],
     [['--boot', 'cases,none'], '--boot "none" is unknown: use cases, apparmor, '],
+    [['--arch', 'riscv64'], '--arch "riscv64" is unknown: use x64, arm64'],
+    [
+      ['--arch', 'arm64', '--boot', 'debian,cases'],
+      '--boot "cases" needs x64, and --arch has arm64 alone: use --boot debian',
+    ],
+    [['--arch', 'arm64', '--quick'], '--quick needs x64, and --arch has arm64 alone: use --boot debian'],
     [['--kernels', '6.1'], "Unknown option '--kernels'"],
   ])('%j is refused with what is possible', (args, message) => {
     expect(() => readOptions(args)).toThrow(message)
@@ -72,16 +88,58 @@ describe('the results of a guest', () => {
   })
 
   it("are a table with a row for each case of the lab and one for the project's own tests", () => {
-    const kernel = { version: '6.1', suite: 'bookworm', root: '', release: '6.1.176', packageVersion: '1' } as const
-    expect(
-      formatLabTable([{ kernel, outcomes, tally }])
-        .split('\n')
-        .map((line) => line.trimEnd().split(/ {2,}/)),
-    ).toEqual([
+    expect(readTable([{ kernel: createKernel('6.1.176', 'user-mode-linux'), outcomes, tally }])).toEqual([
       ['case', '6.1.176'],
       ['works', 'ok'],
       ['fails', 'FAILED'],
       ['tests of kernel', '1 FAILED'],
     ])
   })
+
+  it("the cases of Debian's own kernels are a table of their own, with the processor of each", () => {
+    const cases = parseListCases('passed\tone works\t\nfailed\ttwo works\tthe group is 100\n')
+    expect(tallyOutcomes('Linux 6.12.117 arm64', cases)).toMatchObject({
+      passed: 1,
+      failed: 1,
+      failures: ['Linux 6.12.117 arm64: vm/list > two works\n  the group is 100'],
+    })
+    expect(
+      readTable([
+        { kernel: createKernel('6.1.176', 'user-mode-linux'), outcomes: [], tally },
+        { kernel: createKernel('6.12.117 x64', 'linux-image-amd64'), outcomes: cases.slice(0, 1), tally },
+        { kernel: createKernel('6.12.117 arm64', 'linux-image-arm64'), outcomes: cases, tally },
+      ]),
+    ).toEqual([
+      ['case', '6.1.176'],
+      [''],
+      ['case', '6.12.117 x64 6.12.117 arm64'],
+      ['one works', 'ok', 'ok'],
+      ['two works', 'FAILED'],
+    ])
+  })
+})
+
+function createKernel(name: string, packageName: string): ProvidedKernel {
+  return { version: '6.1', suite: 'bookworm', root: '', name, arch: 'x64', packageName, packageVersion: '1' }
+}
+
+const readTable = (results: readonly KernelResults[]) =>
+  formatLabTables(results)
+    .split('\n')
+    .map((line) => line.trimEnd().split(/ {2,}/))
+
+it('the modules of a kernel are chosen with what they depend on, and a module that is built in is left out', () => {
+  const dependencies = [
+    'kernel/fs/9p/9p.ko.xz: kernel/net/9p/9pnet.ko.xz kernel/fs/netfs/netfs.ko.xz',
+    'kernel/fs/xfs/xfs.ko.xz: kernel/lib/libcrc32c.ko.xz',
+    'kernel/net/9p/9pnet.ko.xz:',
+    'kernel/net/9p/9pnet_virtio.ko: kernel/net/9p/9pnet.ko.xz',
+    '',
+  ]
+  expect(selectModuleFiles(dependencies.join('\n'), ['virtio_pci', '9pnet_virtio', '9p'])).toEqual([
+    'kernel/fs/9p/9p.ko.xz',
+    'kernel/net/9p/9pnet.ko.xz',
+    'kernel/fs/netfs/netfs.ko.xz',
+    'kernel/net/9p/9pnet_virtio.ko',
+  ])
 })

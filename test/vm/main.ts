@@ -6,7 +6,7 @@ import { printTally, sumTallies } from '../helpers/tally.ts'
 import { Clock } from '../kubelet/report/clock.ts'
 import { readOptions, USAGE } from './options.ts'
 import { provideLab } from './provide.ts'
-import { formatLabTable } from './report.ts'
+import { formatLabTables } from './report.ts'
 import { writeLabResults } from './results.ts'
 import { Lab } from './run.ts'
 
@@ -22,7 +22,7 @@ async function main(): Promise<number> {
   if (process.arch !== 'x64')
     throw new UnavailableError(`Debian has user-mode-linux for x86-64 alone, and this is ${process.arch}`)
   if (process.getuid?.() !== 0) throw new UnavailableError('the guests need root; run "sudo npm run test:vm"')
-  const lab = provideLab(options.kernels, new Clock(console.log))
+  const lab = await provideLab(options, new Clock(console.log))
   const place = fs.mkdtempSync(`${tmpdir()}/modekeep-vm-`)
   try {
     assertFreeSpace(place)
@@ -30,7 +30,7 @@ async function main(): Promise<number> {
     const results = await new Lab(lab, options, place).run()
     const seconds = Math.round((performance.now() - started) / 1000)
     const missing = lab.missing.map((why) => `skipped 1: ${why}`)
-    console.log(`\n${[formatLabTable(results), ...missing, `${seconds} s`].join('\n\n')}`)
+    console.log(`\n${[formatLabTables(results), ...missing, `${seconds} s`].join('\n\n')}`)
     const tally = sumTallies(results.map((result) => result.tally))
     tally.skipped += lab.missing.length
     if (options.results) writeLabResults(options.results, results)

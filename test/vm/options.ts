@@ -1,12 +1,15 @@
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
+import { ARCHITECTURES, type Architecture } from '../../scripts/build/runtime.ts'
 import { LAB_KERNELS } from './kernels.ts'
 
 export interface LabOptions {
   /** The versions of the kernels to boot, as `LAB_KERNELS` has them. */
   kernels: string[]
+  /** The processors of the guests. User-mode Linux has x64 alone. */
+  architectures: Architecture[]
   /** Only boots whose name is in this list; empty for all. */
-  boots: string[]
+  boots: BootName[]
   /** Only tests whose title matches this pattern of vitest; '' for all. */
   only: string
   /** A short run on one kernel, for the gate. */
@@ -20,16 +23,18 @@ export interface LabOptions {
 /** The kernel of the oldest supported Debian is the one of a quick run: it lacks the most. */
 const QUICK_KERNEL = '6.1'
 
-export const BOOT_NAMES = ['cases', 'apparmor', 'power', 'project', 'upgrade'] as const
+export const BOOT_NAMES = ['cases', 'apparmor', 'power', 'project', 'upgrade', 'debian'] as const
 export type BootName = (typeof BOOT_NAMES)[number]
 
 export const USAGE = `Usage: npm run test:vm -- [OPTION]...
 Boots other kernels (Debian's user-mode-linux, no KVM needed) and runs tests of
-the built executable in them. Needs root. Nothing is installed: packages are
-fetched with apt and cached.
+the built executable in them. The boot "debian" runs a short list on the kernels
+of Debian's linux-image, which QEMU emulates. Needs root. Nothing is installed:
+packages are fetched with apt and cached.
 
   --kernel LIST     only these kernels, like 6.1,7.2 (${LAB_KERNELS.map(({ version }) => version).join(', ')})
   --boot LIST       only these: ${BOOT_NAMES.join(', ')}
+  --arch LIST       only guests with these processors: ${ARCHITECTURES.join(', ')}
   --only TEXT       only tests whose title matches this text
   --quick           the short run of the gate: cases on Linux ${QUICK_KERNEL}
   --logs DIR        put the consoles of the guests there
@@ -47,6 +52,7 @@ export function readOptions(args: readonly string[]): LabOptions | 'help' {
     options: {
       kernel: text,
       boot: text,
+      arch: text,
       only: text,
       quick: flag,
       logs: text,
@@ -57,20 +63,39 @@ export function readOptions(args: readonly string[]): LabOptions | 'help' {
   if (values.help) return 'help'
   const versions = LAB_KERNELS.map(({ version }) => version)
   const isQuick = values.quick
-  return {
+  const options = {
     kernels: readList('--kernel', values.kernel, versions, isQuick ? [QUICK_KERNEL] : versions),
+    architectures: readList('--arch', values.arch, ARCHITECTURES, isQuick ? ['x64'] : ARCHITECTURES),
     boots: readList('--boot', values.boot, BOOT_NAMES, isQuick ? ['cases'] : []),
     only: values.only,
     isQuick,
     logs: values.logs && resolve(values.logs),
     results: values.results && resolve(values.results),
   }
+  const impossible = options.boots.find((name) => name !== 'debian' && !options.architectures.includes('x64'))
+  if (impossible !== undefined) {
+    const chosen = values.boot === '' ? '--quick' : `--boot "${impossible}"`
+    throw new Error(`${chosen} needs x64, and --arch has ${options.architectures.join()} alone: use --boot debian`)
+  }
+  return options
 }
 
-function readList(option: string, given: string, possible: readonly string[], standard: string[]): string[] {
-  if (given === '') return standard
-  const values = given.split(',')
-  const unknown = values.find((value) => !possible.includes(value))
-  if (unknown === undefined) return values
-  throw new Error(`${option} ${JSON.stringify(unknown)} is unknown: use ${possible.join(', ')}`)
+function readList<T extends string>(
+  option: string,
+  given: string,
+  possible: readonly T[],
+  standard: readonly T[],
+): T[] {
+  if (given === '') return [...standard]
+  return given.split(',').map((value) => {
+    const known = possible.find((name) => name === value)
+    if (known === undefined)
+      throw new Error(`${option} ${JSON.stringify(value)} is unknown: use ${possible.join(', ')}`)
+    return known
+  })
+}
+
+/** Whether the options ask for a boot. Those of user-mode Linux need x64. */
+export function isBootSelected({ boots, architectures }: LabOptions, name: BootName): boolean {
+  return (boots.length === 0 || boots.includes(name)) && (name === 'debian' || architectures.includes('x64'))
 }

@@ -1,6 +1,6 @@
 import * as z from 'zod/mini'
 import { formatFailure, type Tally } from '../helpers/tally.ts'
-import type { KernelResults } from './run.ts'
+import { type ProvidedKernel, UML_PACKAGE } from './kernels.ts'
 
 /** How one test of a guest ended. */
 export interface TestOutcome {
@@ -44,6 +44,22 @@ export function parseGuestTests(text: string): TestOutcome[] {
   })
 }
 
+/** How the tests of one kernel ended. */
+export interface KernelResults {
+  kernel: ProvidedKernel
+  outcomes: TestOutcome[]
+  tally: Tally
+}
+
+/** Reads what guest/list.sh writes: a line for each case, with status, title and reason. */
+export function parseListCases(text: string): TestOutcome[] {
+  const lines = text.split('\n').filter(Boolean)
+  return lines.map((line) => {
+    const [status, title = '', reason = ''] = line.split('\t')
+    return { file: 'vm/list', title, status: status === 'passed' ? status : 'failed', messages: reason ? [reason] : [] }
+  })
+}
+
 export function tallyOutcomes(what: string, outcomes: readonly TestOutcome[]): Tally {
   const count = (wanted: TestOutcome['status']) => outcomes.filter(({ status }) => status === wanted).length
   const failures = outcomes
@@ -56,14 +72,27 @@ const TITLE_WIDTH = 52
 const COLUMN_WIDTH = 9
 const MARKS = { passed: 'ok', failed: 'FAILED', skipped: '-' } as const
 
+/** A table for user-mode Linux and one for Debian's own kernels, whose cases are others; none where there is no such kernel. */
+export function formatLabTables(results: readonly KernelResults[]): string {
+  const isUml = ({ kernel }: KernelResults) => kernel.packageName === UML_PACKAGE
+  const parts = [results.filter(isUml), results.filter((result) => !isUml(result))]
+  return parts
+    .filter((part) => part.length > 0)
+    .map(formatLabTable)
+    .join('\n\n')
+}
+
 /** A row for each test of the lab's own, a column for each kernel; the project's own tests are one row a folder. */
-export function formatLabTable(results: readonly KernelResults[]): string {
-  const head = ['case'.padEnd(TITLE_WIDTH), ...results.map(({ kernel }) => kernel.release.padEnd(COLUMN_WIDTH))].join(
-    ' ',
+function formatLabTable(results: readonly KernelResults[]): string {
+  const widths = results.map(({ kernel }) => Math.max(kernel.name.length, COLUMN_WIDTH))
+  const head = formatRow(
+    'case',
+    results.map(({ kernel }) => kernel.name),
+    widths,
   )
   const rows = [...new Set(results.flatMap(({ outcomes }) => outcomes.map(nameRow)))].map((name) => {
     const cells = results.map(({ outcomes }) => formatCell(outcomes.filter((outcome) => nameRow(outcome) === name)))
-    return formatRow(name, cells)
+    return formatRow(name, cells, widths)
   })
   return [head, ...rows].join('\n')
 }
@@ -82,7 +111,7 @@ function formatCell(outcomes: readonly TestOutcome[]): string {
 }
 
 /** Wraps the title; the cells are on its last line. */
-function formatRow(title: string, cells: readonly string[]): string {
+function formatRow(title: string, cells: readonly string[], widths: readonly number[]): string {
   const lines = ['']
   for (const word of title.split(' ')) {
     const last = lines.at(-1) ?? ''
@@ -90,5 +119,7 @@ function formatRow(title: string, cells: readonly string[]): string {
     else lines[lines.length - 1] = last === '' ? word : `${last} ${word}`
   }
   const last = (lines.pop() ?? '').padEnd(TITLE_WIDTH)
-  return [...lines, [last, ...cells.map((cell) => cell.padEnd(COLUMN_WIDTH))].join(' ').trimEnd()].join('\n')
+  return [...lines, [last, ...cells.map((cell, column) => cell.padEnd(widths[column] ?? 0))].join(' ').trimEnd()].join(
+    '\n',
+  )
 }

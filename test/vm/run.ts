@@ -2,11 +2,14 @@ import * as fs from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { resolve } from 'node:path'
 import { FairSemaphore } from '../../src/kernel/waiting.ts'
-import { sumTallies, type Tally } from '../helpers/tally.ts'
-import { runInGuest } from './boot.ts'
-import type { BootName, LabOptions } from './options.ts'
-import type { ProvidedKernel, ProvidedLab } from './provide.ts'
-import { parseGuestTests, type TestOutcome, tallyOutcomes } from './report.ts'
+import { sumTallies } from '../helpers/tally.ts'
+import { type GuestRun, runInGuest } from './boot.ts'
+import type { ProvidedKernel } from './kernels.ts'
+import { type BootName, isBootSelected, type LabOptions } from './options.ts'
+import type { EmulatedGuest, ProvidedLab } from './provide.ts'
+import { createQemuMachine } from './qemu.ts'
+import { type KernelResults, parseGuestTests, parseListCases, type TestOutcome, tallyOutcomes } from './report.ts'
+import { createUmlMachine } from './uml.ts'
 
 const PROJECT = resolve(import.meta.dirname, '../..')
 const MINUTE_MS = 60_000
@@ -33,13 +36,6 @@ const LAB_BOOTS: readonly LabBoot[] = [
   { name: 'project', tests: ['test/conformance/', 'test/kernel/'], parameters: [], timeoutMs: 60 * MINUTE_MS },
 ]
 
-/** How the tests of one kernel ended. */
-export interface KernelResults {
-  kernel: ProvidedKernel
-  outcomes: TestOutcome[]
-  tally: Tally
-}
-
 /** Runs of the lab: the guests share what was provided, and each leaves its results below `place`. */
 export class Lab {
   readonly #provided: ProvidedLab
@@ -55,55 +51,86 @@ export class Lab {
 
   /** Boots each kernel as often as the options ask for. A guest has one processor, so several kernels run at a time. */
   async run(): Promise<KernelResults[]> {
-    const { kernels } = this.#provided
-    const { boots } = this.#options
+    const { umlKernels, emulatedGuests } = this.#provided
     const turns = new FairSemaphore(availableParallelism())
-    await Promise.all(
-      kernels.map(async (kernel) => {
-        using _turn = await turns.take()
-        for (const boot of selectBoots(this.#options))
-          await this.#boot(kernel, boot, `linux-${kernel.version}-${boot.name}`)
-      }),
-    )
-    if (kernels.length > 1 && (boots.length === 0 || boots.includes('upgrade'))) {
-      // From the oldest kernel to the newest and back, with the same disks.
-      const steps = [...kernels, ...kernels.slice(0, -1).reverse()]
-      for (const [step, kernel] of steps.entries()) await this.#boot(kernel, UPGRADE_BOOT, 'upgrade', step)
+    const inTurn = async (work: () => Promise<void>) => {
+      using _turn = await turns.take()
+      await work()
     }
-    return kernels.flatMap((kernel) => this.#results.get(kernel) ?? [])
+    await Promise.all([
+      ...umlKernels.map((kernel) =>
+        inTurn(async () => {
+          for (const boot of selectBoots(this.#options))
+            await this.#runTests(kernel, boot, `linux-${kernel.version}-${boot.name}`)
+        }),
+      ),
+      ...emulatedGuests.map((guest) => inTurn(() => this.#runList(guest))),
+    ])
+    if (umlKernels.length > 1 && isBootSelected(this.#options, 'upgrade')) {
+      // From the oldest kernel to the newest and back, with the same disks.
+      const steps = [...umlKernels, ...umlKernels.slice(0, -1).reverse()]
+      for (const [step, kernel] of steps.entries()) await this.#runTests(kernel, UPGRADE_BOOT, 'upgrade', step)
+    }
+    const all = [...umlKernels, ...emulatedGuests.map(({ kernel }) => kernel)]
+    return all.flatMap((kernel) => this.#results.get(kernel) ?? [])
   }
 
   /** @param step of a sequence of boots that share the directory */
-  async #boot(kernel: ProvidedKernel, boot: LabBoot, directory: string, step = 0): Promise<void> {
-    const exchange = `${this.#place}/${directory}`
-    fs.mkdirSync(exchange, { recursive: true })
-    const [tests, status] = [`${exchange}/tests.json`, `${exchange}/status`]
-    for (const file of [tests, status]) fs.rmSync(file, { force: true })
-    const started = performance.now()
-    console.log(`\nLinux ${kernel.release}: ${boot.name}`)
-    const ended = await runInGuest(
-      {
-        kernel,
-        busybox: this.#provided.busybox,
-        command: createGuestCommand(boot, this.#options, this.#provided.servers, step),
-        parameters: boot.parameters,
-        exchange,
-        timeoutMs: boot.timeoutMs,
-      },
-      (line) => {
-        fs.appendFileSync(`${exchange}/console`, `${line}\n`)
-        console.log(`${kernel.version.padEnd(5)} ${line}`)
-      },
-    )
-    console.log(`Linux ${kernel.release}: ${boot.name}, ${Math.round((performance.now() - started) / 1000)} s`)
+  async #runTests(kernel: ProvidedKernel, boot: LabBoot, directory: string, step = 0): Promise<void> {
+    const exchange = this.#makeExchange(directory)
+    const tests = `${exchange}/tests.json`
+    fs.rmSync(tests, { force: true })
+    const ended = await this.#boot(kernel, boot.name, {
+      machine: createUmlMachine(kernel, this.#provided.busybox),
+      command: createGuestCommand(boot, this.#options, this.#provided.servers, step),
+      parameters: boot.parameters,
+      exchange,
+      timeoutMs: boot.timeoutMs,
+    })
     const outcomes = fs.existsSync(tests) ? parseGuestTests(fs.readFileSync(tests, 'utf8')) : []
     // vitest reports tests that --only does not name as skipped.
     const isNamed = ({ status }: TestOutcome) => getTitlePattern(this.#options) === '' || status !== 'skipped'
-    this.#add(kernel, boot, ended, outcomes.filter(isNamed))
+    this.#add(kernel, boot.name, ended, outcomes.filter(isNamed))
   }
 
-  #add(kernel: ProvidedKernel, { name }: LabBoot, status: number | undefined, outcomes: TestOutcome[]): void {
-    const label = `Linux ${kernel.version}`
+  /** Runs the short list on one of Debian's own kernels. */
+  async #runList({ kernel, emulator, program }: EmulatedGuest): Promise<void> {
+    const exchange = this.#makeExchange(`debian-${kernel.version}-${kernel.arch}`)
+    fs.writeFileSync(`${exchange}/modekeep`, program, { mode: 0o755 })
+    fs.copyFileSync(LIST_SCRIPT, `${exchange}/list.sh`)
+    const ended = await this.#boot(kernel, 'debian', {
+      machine: createQemuMachine(kernel, emulator),
+      command: `MODEKEEP_LAB_ONLY=${quoteForShell(this.#options.only)} sh /exchange/list.sh`,
+      parameters: [],
+      exchange,
+      timeoutMs: LIST_TIMEOUT_MS,
+    })
+    fs.rmSync(`${exchange}/modekeep`)
+    const list = `${exchange}/list`
+    this.#add(kernel, 'debian', ended, fs.existsSync(list) ? parseListCases(fs.readFileSync(list, 'utf8')) : [])
+  }
+
+  #makeExchange(name: string): string {
+    const exchange = `${this.#place}/${name}`
+    fs.mkdirSync(exchange, { recursive: true })
+    fs.rmSync(`${exchange}/status`, { force: true })
+    return exchange
+  }
+
+  /** @returns the exit status of the guest's command */
+  async #boot(kernel: ProvidedKernel, name: BootName, run: GuestRun): Promise<number | undefined> {
+    const started = performance.now()
+    console.log(`\nLinux ${kernel.name}: ${name}`)
+    const ended = await runInGuest(run, (line) => {
+      fs.appendFileSync(`${run.exchange}/console`, `${line}\n`)
+      console.log(`${kernel.version.padEnd(5)} ${line}`)
+    })
+    console.log(`Linux ${kernel.name}: ${name}, ${Math.round((performance.now() - started) / 1000)} s`)
+    return ended
+  }
+
+  #add(kernel: ProvidedKernel, name: BootName, status: number | undefined, outcomes: TestOutcome[]): void {
+    const label = `Linux ${kernel.name}`
     const tally = tallyOutcomes(label, outcomes)
     // Also for a guest that crashed, or was ended because it took too long.
     if (status !== 0 && tally.failed === 0) {
@@ -119,6 +146,10 @@ export class Lab {
   }
 }
 
+/** What a guest runs that has no Node: each call takes seconds there. */
+const LIST_SCRIPT = `${import.meta.dirname}/guest/list.sh`
+const LIST_TIMEOUT_MS = 20 * MINUTE_MS
+
 const UPGRADE_BOOT: LabBoot = {
   name: 'upgrade',
   tests: ['test/vm/upgrade/'],
@@ -126,9 +157,9 @@ const UPGRADE_BOOT: LabBoot = {
   timeoutMs: 10 * MINUTE_MS,
 }
 
-function selectBoots({ boots, isQuick }: LabOptions): LabBoot[] {
-  return LAB_BOOTS.filter(({ name }) => boots.length === 0 || boots.includes(name)).map((boot) =>
-    isQuick ? { ...boot, tests: QUICK_TESTS, timeoutMs: QUICK_TIMEOUT_MS } : boot,
+function selectBoots(options: LabOptions): LabBoot[] {
+  return LAB_BOOTS.filter(({ name }) => isBootSelected(options, name)).map((boot) =>
+    options.isQuick ? { ...boot, tests: QUICK_TESTS, timeoutMs: QUICK_TIMEOUT_MS } : boot,
   )
 }
 

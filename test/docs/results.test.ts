@@ -63,6 +63,18 @@ describe("the README's table of tested environments", () => {
     expect(fs.readFileSync(join(place, 'a.json'), 'utf8')).toContain('"fileSystems": ["ext4", "xfs"],\n')
   })
 
+  it('is made from files with each item of a long list on a line of its own, as the formatter has it', () => {
+    const place = directory()
+    const kernelPackages = ['amd64', 'arm64', 'riscv64'].map(
+      (name) => `linux-image-${name} 6.12.117-1 of Debian trixie`,
+    )
+    writeResults(join(place, 'a.json'), 'test:vm', { passed: 1, failed: 0, skipped: 0 }, { kernelPackages })
+    expect(readTestResults(place)).toMatchObject([{ kernelPackages }])
+    expect(fs.readFileSync(join(place, 'a.json'), 'utf8')).toContain(
+      `"kernelPackages": [\n    "${kernelPackages.join('",\n    "')}"\n  ],`,
+    )
+  })
+
   it.each([
     ['cases.failed', { passed: 1, notRun: 0 }, '2026-01-02'],
     ['date', { passed: 1, failed: 0, notRun: 0 }, 'yesterday'],

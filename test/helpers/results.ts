@@ -17,13 +17,21 @@ export function writeResults(
   const date = new Date().toISOString().slice(0, 10)
   const on = { kernel: release(), distribution: distribution(), processor: machine() }
   const result = { suite, date, ...on, ...more, cases: { passed, failed, notRun: skipped } }
-  const text = JSON.stringify(result, null, 2)
   fs.mkdirSync(dirname(file), { recursive: true })
-  // A list on one line, as the formatter has it.
-  fs.writeFileSync(
-    file,
-    `${text.replace(/\[[^\]]*\]/g, (list) => JSON.stringify(JSON.parse(list)).replaceAll(',', ', '))}\n`,
-  )
+  fs.writeFileSync(file, `${joinShortLists(JSON.stringify(result, null, 2))}\n`)
+}
+
+const LINE_COLUMNS = 120
+
+/** Puts a list on one line where it fits, as the formatter has it. */
+function joinShortLists(text: string): string {
+  return text.replace(/^( *"\w+": )(\[[^\]]*\])/gm, (all, key: string, list: string) => {
+    const line = `${key}[${JSON.parse(list)
+      .map((item: unknown) => JSON.stringify(item))
+      .join(', ')}]`
+    // A comma may follow.
+    return line.length < LINE_COLUMNS ? line : all
+  })
 }
 
 /** The machine's, as os-release(5) has it: "Debian 12" is enough of "Debian GNU/Linux 12 (bookworm)". */

@@ -48,10 +48,17 @@ mount -t proc proc "$ROOT/proc"
 mount --bind /dev "$ROOT/dev"
 exec env -i PATH="$PATH" TMPDIR=/tmp HOME=/tmp timeout --kill-after=5 "$LIMIT" chroot "$ROOT" "$@" </dev/null`
 
+/** A signal, such as Ctrl-C, ended the guest and ends the run. */
+export class InterruptedError extends Error {}
+
+/** The exit status of a command that `runConfined` ended for a signal. */
+const INTERRUPTED_STATUS = 130
+
 /**
  * Boots a guest, runs a command in it, and waits until it is off.
  * @param print gets each line of the guest's console
  * @returns the command's exit status; undefined if the guest ended without one
+ * @throws {InterruptedError}
  */
 export async function runInGuest(run: GuestRun, print: (line: string) => void): Promise<number | undefined> {
   const { machine, command, parameters, exchange, timeoutMs } = run
@@ -62,7 +69,7 @@ export async function runInGuest(run: GuestRun, print: (line: string) => void): 
     fs.copyFileSync(`${import.meta.dirname}/guest/run.sh`, `${exchange}/run.sh`)
     fs.writeFileSync(`${exchange}/command.sh`, `${command}\n`)
     const unshare = ['unshare', '--mount', '--propagation', 'private', '--pid', '--fork', '--kill-child']
-    await runConfined(
+    const ended = await runConfined(
       [...unshare, 'sh', '-c', ENTER, 'sh', ...machine.createCommand(['quiet', 'panic=-1', ...parameters])],
       {
         ...process.env,
@@ -77,6 +84,7 @@ export async function runInGuest(run: GuestRun, print: (line: string) => void): 
       // A serial port ends lines with a carriage return too.
       (line) => print(line.replace(/\r+$/, '')),
     )
+    if (ended === INTERRUPTED_STATUS) throw new InterruptedError('interrupted')
     const status = `${exchange}/status`
     return fs.existsSync(status) ? Number(fs.readFileSync(status, 'utf8')) : undefined
   } finally {

@@ -4,6 +4,7 @@ import { UnavailableError } from '../../scripts/fetch/unavailable.ts'
 import { exitAfterRun } from '../helpers/command-exit.ts'
 import { printTally, sumTallies } from '../helpers/tally.ts'
 import { Clock } from '../kubelet/report/clock.ts'
+import { InterruptedError } from './boot.ts'
 import { readOptions, USAGE } from './options.ts'
 import { provideLab } from './provide.ts'
 import { formatLabTables } from './report.ts'
@@ -37,6 +38,9 @@ async function main(): Promise<number> {
     if (options.logs) keepConsoles(place, options.logs)
     printTally(tally)
     return tally.failed > 0 ? 1 : 0
+  } catch (error) {
+    if (error instanceof InterruptedError) return 130
+    throw error
   } finally {
     fs.rmSync(place, { recursive: true, force: true })
   }

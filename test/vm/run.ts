@@ -53,19 +53,26 @@ export class Lab {
   async run(): Promise<KernelResults[]> {
     const { umlKernels, emulatedGuests } = this.#provided
     const turns = new FairSemaphore(availableParallelism())
+    let isEnding = false
     const inTurn = async (work: () => Promise<void>) => {
       using _turn = await turns.take()
-      await work()
+      try {
+        if (!isEnding) await work()
+      } catch (error) {
+        isEnding = true
+        throw error
+      }
     }
-    await Promise.all([
-      ...umlKernels.map((kernel) =>
-        inTurn(async () => {
-          for (const boot of selectBoots(this.#options))
-            await this.#runTests(kernel, boot, `linux-${kernel.version}-${boot.name}`)
-        }),
-      ),
+    const runKernel = async (kernel: ProvidedKernel) => {
+      for (const boot of selectBoots(this.#options))
+        await this.#runTests(kernel, boot, `linux-${kernel.version}-${boot.name}`)
+    }
+    const ended = await Promise.allSettled([
+      ...umlKernels.map((kernel) => inTurn(() => runKernel(kernel))),
       ...emulatedGuests.map((guest) => inTurn(() => this.#runList(guest))),
     ])
+    const failure = ended.find((one) => one.status === 'rejected')
+    if (failure) throw failure.reason
     if (umlKernels.length > 1 && isBootSelected(this.#options, 'upgrade')) {
       // From the oldest kernel to the newest and back, with the same disks.
       const steps = [...umlKernels, ...umlKernels.slice(0, -1).reverse()]

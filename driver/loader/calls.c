@@ -80,3 +80,18 @@ void check_calls(void) {
   for (word i = 0; i < sizeof calls / sizeof *calls; i++) require(&calls[i]);
   if (!refusal(&ring_setup)) require(&ring_enter);
 }
+
+/*
+ * Node makes memory executable after it has written code there, and aborts where a policy refuses that: SELinux (execmem), prctl's
+ * PR_SET_MDWE, or the filter of systemd's MemoryDenyWriteExecute.
+ */
+void check_code_memory(void) {
+  long page = mmap(0, 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (failed(page)) return;
+  long result = CALL(mprotect, page, 1, PROT_READ | PROT_EXEC, 0, 0, 0);
+  munmap(page, 1);
+  if (failed(result))
+    fail("a security policy of this host forbids to execute memory that was written, which Node needs: allow execmem in the SELinux "
+         "policy, or remove MemoryDenyWriteExecute from the service that starts modekeep",
+         result);
+}

@@ -23,6 +23,7 @@ word load(word *stack, word *lower) {
   char *variable = hide_arguments(argv, count);
   struct unanswered resident = ask_resident(argv, count, argv + count + 1);
   check_calls();
+  check_code_memory();
   check_threads();
   char *supervised = supervise(argv, count, variable + KERNEL_VARIABLE_ROOM, resident);
   carry_libraries();

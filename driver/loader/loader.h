@@ -58,6 +58,7 @@ void fail(const char *reason, long error) __attribute__((noreturn));
 void raise_limits(void);
 void check_threads(void);
 void check_calls(void);
+void check_code_memory(void);
 char *hide_arguments(char **argv, word count);
 struct unanswered ask_resident(char **argv, word count, char **envp);
 /* Ends this process with a reply. Returns how long a worker was silent that had accepted the call; 0 if none had. */

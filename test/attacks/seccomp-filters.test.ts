@@ -10,7 +10,7 @@ const EPERM = 1
 const ENOSYS = 38
 
 /** Numbers on x64 and arm64. */
-const CALLS: Readonly<Record<string, readonly [x64: number, arm64: number]>> = {
+const CALLS = {
   clone3: [435, 435],
   epoll_create1: [291, 20],
   epoll_pwait: [281, 22],
@@ -29,21 +29,28 @@ const CALLS: Readonly<Record<string, readonly [x64: number, arm64: number]>> = {
   rt_sigaction: [13, 134],
   rt_sigprocmask: [14, 135],
   uname: [63, 160],
-}
+} as const satisfies Readonly<Record<string, readonly [x64: number, arm64: number]>>
+
+const PROT_EXEC = 4
+
+const CALL_NAMES = Object.keys(CALLS) as (keyof typeof CALLS)[]
 
 const DIRECTORY = '/no/such/directory'
 const VERBS = [['init'], ['mount', DIRECTORY, '{}'], ['unmount', DIRECTORY]]
 
-function answerTo(call: readonly string[], number: number, errno: number) {
-  const filter = [`${number}=${errno}`, '--', MODEKEEP, ...call]
-  const { status, stdout, stderr } = spawnSync(compile('helpers/refuse.c'), filter, { encoding: 'utf8' })
+const numberOf = (name: keyof typeof CALLS) => CALLS[name][process.arch === 'arm64' ? 1 : 0]
+
+/** @param filter the calls to refuse, as `refuse.c` has them */
+function answerTo(call: readonly string[], filter: string) {
+  const args = [filter, '--', MODEKEEP, ...call]
+  const { status, stdout, stderr } = spawnSync(compile('helpers/refuse.c'), args, { encoding: 'utf8' })
   return understood({ text: stdout + stderr, code: status })
 }
 
 describe.skipIf(skipReason !== '')(`a seccomp filter${skipReason}`, () => {
-  it.each(Object.entries(CALLS))('that refuses %s is named in one JSON reply by every verb', (name, numbers) => {
+  it.each(CALL_NAMES)('that refuses %s is named in one JSON reply by every verb', (name) => {
     for (const call of VERBS) {
-      const { status, message } = answerTo(call, numbers[process.arch === 'arm64' ? 1 : 0], EPERM)
+      const { status, message } = answerTo(call, `${numberOf(name)}=${EPERM}`)
       expect(status).toBe('Failure')
       expect(message).toContain(
         `the system call ${name}, which Node needs, is refused: allow it in the seccomp profile`,
@@ -52,8 +59,18 @@ describe.skipIf(skipReason !== '')(`a seccomp filter${skipReason}`, () => {
     }
   })
 
-  it.each(['clone3', 'getrandom'])('that returns ENOSYS for %s, as older kernels do, changes nothing', (name) => {
-    const number = CALLS[name]?.[process.arch === 'arm64' ? 1 : 0] ?? 0
-    expect(answerTo(['init'], number, ENOSYS)).toMatchObject({ status: 'Success' })
+  it('that refuses to make memory executable, as with MemoryDenyWriteExecute, is named in one JSON reply by every verb', () => {
+    for (const call of VERBS) {
+      const { status, message } = answerTo(call, `${numberOf('mprotect')}:2:${PROT_EXEC}=${EPERM}`)
+      expect(status).toBe('Failure')
+      expect(message).toMatch(/forbids to execute memory that was written, .*MemoryDenyWriteExecute.* \(EPERM\)$/)
+    }
   })
+
+  it.each(['clone3', 'getrandom'] as const)(
+    'that returns ENOSYS for %s, as older kernels do, changes nothing',
+    (name) => {
+      expect(answerTo(['init'], `${numberOf(name)}=${ENOSYS}`)).toMatchObject({ status: 'Success' })
+    },
+  )
 })

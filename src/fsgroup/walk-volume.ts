@@ -77,7 +77,7 @@ function createWalkJournalQuota(task: WalkTask, store: StoreWithQuota, volume: s
   return task.do === 'apply' ? createJournalQuota(store, !hasVolumeJournal(store, volume)) : undefined
 }
 
-/** Remedies by the errno with which a walk ends if the volume's server, daemon or disk fails. Any other error is modekeep's fault. */
+/** Remedies by the errno with which a walk ends if the volume's server, daemon or disk fails, or a policy denies it. Any other error is modekeep's fault. */
 const REMEDY_BY_ERRNO: Readonly<Record<string, string>> = {
   ...Object.fromEntries(
     ['ETIMEDOUT', 'EHOSTDOWN', 'EHOSTUNREACH', 'ENETUNREACH', 'ECONNREFUSED', 'ECONNRESET', 'EREMOTEIO'].map((code) => [
@@ -88,6 +88,8 @@ const REMEDY_BY_ERRNO: Readonly<Record<string, string>> = {
   ESTALE: 'repair its server; if another client deletes files meanwhile, the next call continues',
   ENOTCONN: 'start its daemon again, or repair its server',
   EIO: "check the node's kernel log, and its disk, daemon or server",
+  EACCES:
+    'allow it in the policy of SELinux or AppArmor, whose denial is in the audit log, or have its server export it with no_root_squash',
   EUCLEAN: "check the node's kernel log, and repair the file system",
   EBADMSG: "check the node's kernel log, and repair the file system",
 }
@@ -98,9 +100,11 @@ async function runWalk(...args: Parameters<typeof runWalkTask>): Promise<WalkRes
     return await runWalkTask(...args)
   } catch (thrown) {
     const error = thrown instanceof DeletedInodeError ? thrown.cause : thrown
-    const remedy = error instanceof SystemError ? REMEDY_BY_ERRNO[error.code] : undefined
+    if (!(error instanceof SystemError)) throw error
+    const remedy = REMEDY_BY_ERRNO[error.code]
     if (remedy === undefined) throw error
-    const fault = createFault('volume-failed', `the file system of the volume failed (${formatError(error)})`, remedy)
+    const what = error.code === 'EACCES' ? 'an access to the volume was denied' : 'the file system of the volume failed'
+    const fault = createFault('volume-failed', `${what} (${formatError(error)})`, remedy)
     throw new Refusal(fault, { cause: error })
   }
 }

@@ -7,7 +7,7 @@ import { BinaryNode } from '../helpers/kubelet-call.ts'
 
 const cannotMount = cannotServe()
 const SETATTR = '4'
-const ERRNOS = { EIO: 5, EROFS: 30, ESTALE: 116, EUCLEAN: 117, EDQUOT: 122 }
+const ERRNOS = { EIO: 5, EACCES: 13, EROFS: 30, ESTALE: 116, EUCLEAN: 117, EDQUOT: 122 }
 const ON_DISK = [0, 0, 0]
 
 describe.skipIf(cannotMount !== '')(
@@ -43,6 +43,7 @@ describe.skipIf(cannotMount !== '')(
     it.each<[keyof typeof ERRNOS, string]>([
       ['ESTALE', '(fchownat an open handle: ESTALE): repair its server; if another client deletes'],
       ['EIO', "EIO): check the node's kernel log, and its disk, daemon or server [volume-failed]"],
+      ['EACCES', 'EACCES): allow it in the policy of SELinux or AppArmor, whose denial is in the audit log'],
       ['EUCLEAN', "EUCLEAN): check the node's kernel log, and repair the file system [volume-failed]"],
       ['EROFS', 'read-only: have its server export it for writing'],
       ['EDQUOT', 'over quota: make room in the quota'],

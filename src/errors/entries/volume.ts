@@ -151,7 +151,7 @@ export const SERVER_FAULT_ENTRIES = {
   },
   'volume-failed': {
     meaning:
-      'The file system of the volume returned an error in the middle of a walk or a restore: its server, its daemon or its disk failed. Each change so far is recorded.',
+      'The file system of the volume returned an error during a walk or a restore: its server, daemon or disk failed, or SELinux denied the access. Each change so far is recorded.',
     remedy:
       'Repair what the message names. The next call, or the next unmount for a restore, continues where this one was.',
   },

@@ -8,8 +8,9 @@ import {
   renderFaultCodes,
   renderFaults,
 } from '../../errors/fault.ts'
-import { formatError, quoteValue, Refusal } from '../../errors/refusal.ts'
+import { formatError, quoteValue, Refusal, unwrapSuppressedError } from '../../errors/refusal.ts'
 import { checkPathSize } from '../../kernel/path/input-sizes.ts'
+import { getErrno } from '../../kernel/system-error.ts'
 
 export type FlexVolumeCall =
   | { verb: 'init' }
@@ -108,6 +109,9 @@ export function createFailureReply(error: unknown): FlexVolumeReply {
   return { status: 'Failure', message: createFailureMessage(error, FLEXVOLUME_TERMS) }
 }
 
+/** modekeep runs as root, so these errors are seldom about the modes of files. */
+const DENIED_ACCESS_ERRNOS: ReadonlySet<string> = new Set(['EACCES', 'EPERM'])
+
 /**
  * Converts an error into the message of a pod's event, which ends with the codes of its faults. An error that is no
  * Refusal is unexpected, so the message refers to the log.
@@ -115,7 +119,9 @@ export function createFailureReply(error: unknown): FlexVolumeReply {
 export function createFailureMessage(error: unknown, words: ProtocolTerms): string {
   if (error instanceof Refusal)
     return truncateEventMessage(renderFaults(error.faults, words), renderFaultCodes(error.faults))
-  const end = `; see its log on the node${formatFaultCode('internal')}`
+  const isDenied = DENIED_ACCESS_ERRNOS.has(getErrno(unwrapSuppressedError(error)) ?? '')
+  const hint = isDenied ? 'if SELinux or AppArmor denied it, the audit log of the node says so; ' : ''
+  const end = `; ${hint}see its log on the node${formatFaultCode('internal')}`
   return `modekeep failed: ${truncateEventMessage(formatError(error))}${end}`
 }
 

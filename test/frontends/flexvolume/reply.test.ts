@@ -31,6 +31,10 @@ describe('the reply to a failure', () => {
       new SystemError('openat', 'EMFILE', '"a"'),
       'modekeep failed: openat "a": EMFILE; see its log on the node [internal]',
     ],
+    [
+      new SystemError('open_tree', 'EPERM', '"a"'),
+      'modekeep failed: open_tree "a": EPERM; if SELinux or AppArmor denied it, the audit log of the node says so; see its log on the node [internal]',
+    ],
     [new TypeError('x is undefined'), 'modekeep failed: x is undefined; see its log on the node [internal]'],
     ['a string', 'modekeep failed: a string; see its log on the node [internal]'],
     [undefined, 'modekeep failed: undefined; see its log on the node [internal]'],

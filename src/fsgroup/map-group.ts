@@ -101,7 +101,9 @@ function explainIdMapError(
         return `this node's kernel rejects these ranges of ids (${error.message})`
       return `this node's kernel has no user namespaces (${error.message})`
     case 'EPERM':
-      return error.syscall === 'clone'
+    case 'EACCES':
+      // A policy, such as SELinux's, denies with EACCES.
+      return code === 'EACCES' || error.syscall === 'clone'
         ? `modekeep may make no user namespace on this node (${error.message})`
         : OWN_USER_NAMESPACE_REASON
     default:

@@ -63,6 +63,8 @@ describe('an attempt to map a tree', () => {
     ['clone', 'EUSERS', /allows no further user namespaces/],
     ['clone', 'EINVAL', /kernel has no user namespaces/],
     ['clone', 'EPERM', /may make no user namespace on this node/],
+    ['clone', 'EACCES', /may make no user namespace on this node \(clone x: EACCES\)/],
+    ['open', 'EACCES', /may make no user namespace on this node/],
     ['gid_map', 'EINVAL', /kernel rejects these ranges of ids.*gid_map x: EINVAL/],
     ['gid_map', 'EPERM', /modekeep itself runs in a user namespace/],
   ])('fails with the reason and the remedy if %s returns %s', (syscall, code, why) => {

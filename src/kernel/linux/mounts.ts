@@ -1,4 +1,4 @@
-import { existsSync, openSync, writeFileSync } from 'node:fs'
+import { openSync, writeFileSync } from 'node:fs'
 import { type EntryName, getErrno, type Handle, type MountOperations, SystemError, tolerateErrno } from '../host.ts'
 import { formatIdRanges, type IdMap } from '../id-map.ts'
 import { readTextFile } from '../read-file.ts'
@@ -150,9 +150,9 @@ export function openUserNamespace({ uids, gids }: IdMap): number {
   // The child has its namespace in /proc until it is waited for. If this process crashes here, init waits for it.
   const child = requireCallSuccess(cloneUserNamespace(), 'clone', 'a user namespace', describeUserNamespaceLimit)
   try {
-    writeIdMap(child, 'uid_map', formatIdRanges(uids))
-    writeIdMap(child, 'gid_map', formatIdRanges(gids))
-    return openSync(`/proc/${child}/ns/user`, 'r')
+    callOnNamespace('uid_map', () => writeFileSync(`/proc/${child}/uid_map`, formatIdRanges(uids)))
+    callOnNamespace('gid_map', () => writeFileSync(`/proc/${child}/gid_map`, formatIdRanges(gids)))
+    return callOnNamespace('open', () => openSync(`/proc/${child}/ns/user`, 'r'))
   } finally {
     requireCallSuccess(wait4(child, CALL_DATA_OFFSET, WAIT_ALL_CHILDREN), 'wait4', String(child))
   }
@@ -188,14 +188,14 @@ function closeKeptUserNamespaces(count: number): void {
 }
 
 function describeUserNamespaceLimit(): string {
-  const path = '/proc/sys/user/max_user_namespaces'
-  // A kernel without user namespaces does not have this file.
-  return existsSync(path) ? `user.max_user_namespaces is ${readTextFile(path).trim()}` : ''
+  // A kernel without user namespaces does not have this file, and SELinux may deny it.
+  const limit = tolerateErrno('ENOENT EACCES', () => readTextFile('/proc/sys/user/max_user_namespaces'))
+  return limit === undefined ? '' : `user.max_user_namespaces is ${limit.trim()}`
 }
 
-function writeIdMap(pid: number, name: 'uid_map' | 'gid_map', map: string): void {
+function callOnNamespace<T>(name: string, call: () => T): T {
   try {
-    writeFileSync(`/proc/${pid}/${name}`, map)
+    return call()
   } catch (error) {
     throw new SystemError(name, getErrno(error) ?? 'EIO', 'a user namespace')
   }

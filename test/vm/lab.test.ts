@@ -8,6 +8,7 @@ import type { ProvidedKernel } from './kernels.ts'
 import { BOOT_NAMES, isBootSelected, type LabOptions, readOptions } from './options.ts'
 import { selectModuleFiles } from './qemu.ts'
 import { formatLabTables, type KernelResults, parseGuestTests, parseListCases, tallyOutcomes } from './report.ts'
+import { parseLoggedAccesses } from './security/selinux.ts'
 
 describe('the options of the lab', () => {
   it('without options every kernel and every boot is chosen', () => {
@@ -28,7 +29,7 @@ describe('the options of the lab', () => {
 
   it.each([
     [['--kernel', '5.4'], '--kernel "5.4" is unknown: use 6.1, 6.12, 7.2'],
-    [['--boot', 'cases,none'], '--boot "none" is unknown: use cases, apparmor, '],
+    [['--boot', 'cases,none'], '--boot "none" is unknown: use cases, apparmor, selinux, '],
     [['--arch', 'riscv64'], '--arch "riscv64" is unknown: use x64, arm64'],
     [
       ['--arch', 'arm64', '--boot', 'debian,cases'],
@@ -142,4 +143,20 @@ it('the modules of a kernel are chosen with what they depend on, and a module th
     'kernel/fs/netfs/netfs.ko.xz',
     'kernel/net/9p/9pnet_virtio.ko',
   ])
+})
+
+describe("the accesses that SELinux writes to the kernel's log", () => {
+  const AVC = '[    5.1] audit: type=1400 audit(1796011153.047:12): avc:  denied  { read write } for  pid=9 comm="fs"'
+
+  it('are read with the domain, the class, the permissions and the type', () => {
+    const line = `${AVC} name="a" scontext=system_u:system_r:kubelet_t:s0 tcontext=system_u:object_r:etc_t:s0:c1,c2 tclass=file permissive=0`
+    expect(parseLoggedAccesses(`${line}\n[    5.2] loop0: detected capacity change\n`)).toEqual([
+      { verdict: 'denied', domain: 'kubelet_t', access: 'file { read write } etc_t' },
+    ])
+  })
+
+  it("of the guest's own processes are left out", () => {
+    const line = `${AVC} scontext=system_u:system_r:kernel_t:s0 tcontext=system_u:object_r:etc_t:s0 tclass=file permissive=1`
+    expect(parseLoggedAccesses(line)).toEqual([])
+  })
 })

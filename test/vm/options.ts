@@ -23,7 +23,7 @@ export interface LabOptions {
 /** The kernel of the oldest supported Debian is the one of a quick run: it lacks the most. */
 const QUICK_KERNEL = '6.1'
 
-export const BOOT_NAMES = ['cases', 'apparmor', 'power', 'project', 'upgrade', 'debian'] as const
+export const BOOT_NAMES = ['cases', 'apparmor', 'selinux', 'power', 'project', 'upgrade', 'debian'] as const
 export type BootName = (typeof BOOT_NAMES)[number]
 
 export const USAGE = `Usage: npm run test:vm -- [OPTION]...

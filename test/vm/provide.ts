@@ -9,6 +9,7 @@ import { Clock } from '../kubelet/report/clock.ts'
 import { type DebianKernel, type EmulatorFiles, provideDebianKernel, provideEmulator } from './debian-kernels.ts'
 import { LAB_KERNELS, type LabKernel, type ProvidedKernel, UML_PACKAGE } from './kernels.ts'
 import { BOOT_NAMES, isBootSelected, type LabOptions, readOptions } from './options.ts'
+import { provideSelinuxPolicy } from './selinux-policy.ts'
 
 const UML_PACKAGES = [UML_PACKAGE, 'libc6', 'libgcc-s1']
 /** Servers that no other test needs. They run in the guest with the machine's own libraries. */
@@ -29,7 +30,9 @@ export interface ProvidedLab {
   busybox: string
   /** The directory with `usr/sbin` of the servers; '' where no chosen boot has them. */
   servers: string
-  /** One sentence for each kernel that cannot be had. */
+  /** The directory with the SELinux policy; undefined where it is not needed or cannot be had. */
+  policy: string | undefined
+  /** One sentence for each kernel, and for the policy, that cannot be had. */
   missing: string[]
 }
 
@@ -50,7 +53,7 @@ export async function provideLab(options: LabOptions, clock: Clock): Promise<Pro
   }
   const { busybox } = clock.measure('busybox', provideBusybox)
   const kernels = LAB_KERNELS.filter(({ version }) => options.kernels.includes(version))
-  const lab: ProvidedLab = { umlKernels: [], emulatedGuests: [], busybox, servers: '', missing }
+  const lab: ProvidedLab = { umlKernels: [], emulatedGuests: [], busybox, servers: '', policy: undefined, missing }
   if (BOOT_NAMES.some((name) => name !== 'debian' && isBootSelected(options, name))) {
     lab.servers = clock.measure('servers', provideServers)
     for (const kernel of kernels) {
@@ -58,6 +61,7 @@ export async function provideLab(options: LabOptions, clock: Clock): Promise<Pro
       if (provided) lab.umlKernels.push(provided)
     }
   }
+  if (isBootSelected(options, 'selinux')) lab.policy = await attempt('the SELinux policy', provideSelinuxPolicy)
   if (isBootSelected(options, 'debian'))
     lab.emulatedGuests = await provideEmulatedGuests(kernels, options.architectures, busybox, attempt)
   if (lab.umlKernels.length + lab.emulatedGuests.length === 0) throw new UnavailableError(missing.join('; '))

@@ -31,6 +31,13 @@ const LAB_BOOTS: readonly LabBoot[] = [
     parameters: ['lsm=capability,yama,apparmor', 'apparmor=1'],
     timeoutMs: 10 * MINUTE_MS,
   },
+  {
+    name: 'selinux',
+    tests: ['test/vm/security/selinux'],
+    // The guest's root is mounted before the policy is loaded, so it is loaded in permissive mode.
+    parameters: ['security=selinux', 'selinux=1', 'enforcing=0'],
+    timeoutMs: 20 * MINUTE_MS,
+  },
   { name: 'power', tests: ['test/power/'], parameters: [], timeoutMs: 30 * MINUTE_MS },
   // The tests that a change is held by on the machine's own kernel.
   { name: 'project', tests: ['test/conformance/', 'test/kernel/'], parameters: [], timeoutMs: 60 * MINUTE_MS },
@@ -64,7 +71,7 @@ export class Lab {
       }
     }
     const runKernel = async (kernel: ProvidedKernel) => {
-      for (const boot of selectBoots(this.#options))
+      for (const boot of selectBoots(this.#options, this.#provided))
         await this.#runTests(kernel, boot, `linux-${kernel.version}-${boot.name}`)
     }
     const ended = await Promise.allSettled([
@@ -89,7 +96,7 @@ export class Lab {
     fs.rmSync(tests, { force: true })
     const ended = await this.#boot(kernel, boot.name, {
       machine: createUmlMachine(kernel, this.#provided.busybox),
-      command: createGuestCommand(boot, this.#options, this.#provided.servers, step),
+      command: createGuestCommand(boot, this.#options, this.#provided, step),
       parameters: boot.parameters,
       exchange,
       timeoutMs: boot.timeoutMs,
@@ -164,8 +171,11 @@ const UPGRADE_BOOT: LabBoot = {
   timeoutMs: 10 * MINUTE_MS,
 }
 
-function selectBoots(options: LabOptions): LabBoot[] {
-  return LAB_BOOTS.filter(({ name }) => isBootSelected(options, name)).map((boot) =>
+/** Without a policy there is no boot with SELinux: `ProvidedLab.missing` has the reason. */
+function selectBoots(options: LabOptions, { policy }: ProvidedLab): LabBoot[] {
+  const isPossible = ({ name }: LabBoot) =>
+    isBootSelected(options, name) && (name !== 'selinux' || policy !== undefined)
+  return LAB_BOOTS.filter(isPossible).map((boot) =>
     options.isQuick ? { ...boot, tests: QUICK_TESTS, timeoutMs: QUICK_TIMEOUT_MS } : boot,
   )
 }
@@ -176,12 +186,18 @@ const QUICK_TITLES = 'on xfs whose disk|that its handle is stale'
 /** A machine that is busy with the rest of the gate takes several minutes. */
 const QUICK_TIMEOUT_MS = 20 * MINUTE_MS
 
-function createGuestCommand({ tests }: LabBoot, options: LabOptions, servers: string, step: number): string {
+function createGuestCommand(
+  { tests }: LabBoot,
+  options: LabOptions,
+  { servers, policy }: ProvidedLab,
+  step: number,
+): string {
   const titles = getTitlePattern(options)
   const pattern = titles === '' ? [] : ['-t', titles]
   const args = ['--config', 'test/vm/vitest.config.ts', ...tests, ...pattern].map(quoteForShell)
   return [
     `export MODEKEEP_LAB=1 MODEKEEP_TEST_INSTALL=no NO_COLOR=1 CI=true MODEKEEP_LAB_SERVERS=${quoteForShell(servers)} MODEKEEP_LAB_STEP=${step}`,
+    ...(policy === undefined ? [] : [`export MODEKEEP_LAB_POLICY=${quoteForShell(policy)}`]),
     `cd ${quoteForShell(PROJECT)} && exec node_modules/.bin/node scripts/test.ts ${args.join(' ')}`,
   ].join('\n')
 }

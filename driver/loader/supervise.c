@@ -74,6 +74,18 @@ static void end_as(int status) {
   for (;;) CALL(exit_group, signal ? 128 + signal : status >> 8 & 0xff, 0, 0, 0, 0, 0);
 }
 
+/* Passes on what the child wrote before it ended. Another process may keep its output open, so a read could wait. */
+static void drain(struct supervised *child) {
+  char bytes[4096];
+  struct poll descriptor = {child->output, POLLIN, 0};
+  struct time at_once = {0, 0};
+  while (CALL(ppoll, &descriptor, 1, &at_once, 0, 0, 0) > 0) {
+    long size = CALL(read, child->output, bytes, sizeof bytes, 0, 0, 0);
+    if (size <= 0) return;
+    hear(child, bytes, size);
+  }
+}
+
 /*
  * Returns when the child has been silent for longer than it may; where it has ended, this process ends too. For a worker that
  * another process started, returns also when its connection is closed.
@@ -100,11 +112,12 @@ static void relay(struct supervised *child) {
       silent_ns %= 1000000;
     }
     if (child->pid == 0 && !is_open) return;
-    if (child->pid != 0 && (!is_open || ready == 0) && has_ended(child, &status)) {
-      if (child->has_replied && status < 0) end_as(0);
-      if (!child->has_replied && status <= 0) fail("the process that makes the call ended without an answer", status);
-      end_as(status);
-    }
+    if (child->pid == 0 || (is_open && ready != 0) || !has_ended(child, &status)) continue;
+    /* It may have replied since the time was over. */
+    if (is_open) drain(child);
+    if (status < 0 && child->has_replied) end_as(0);
+    if (status <= 0 && !child->has_replied) fail("the process that makes the call ended without an answer", status);
+    end_as(status);
   }
 }
 

@@ -27,6 +27,9 @@ describe.skipIf(!isRoot)(addSkipReason('the probe of kernel features', cannotMou
   const missing = (found: KernelFeature[]) =>
     found.filter(({ works }, at) => !works && here[at]?.works === true).map(({ name }) => name)
 
+  const onThisKernel = (names: readonly KernelFeatureName[]) =>
+    names.filter((name) => here.some((one) => one.name === name && one.works))
+
   it("finds this kernel's features, and leaves no mount, descriptor or process", () => {
     const children = () => fs.readFileSync(`/proc/self/task/${process.pid}/children`, 'utf8')
     const seen = () => [linuxMounts.table(), fs.readdirSync('/proc/self/fd').length, children()]
@@ -50,7 +53,7 @@ describe.skipIf(!isRoot)(addSkipReason('the probe of kernel features', cannotMou
     ['FS_IOC_GETFSUUID', ['FS_IOC_GETFSUUID'], /ENOTTY/],
   ])('reports a kernel without %s, with its error', (what, names, detail) => {
     const found = probedUnder(...refuseCalls([what]))
-    expect(missing(found)).toEqual(names.filter((name) => here.some((one) => one.name === name && one.works)))
+    expect(missing(found)).toEqual(onThisKernel(names))
     for (const { name, works, detail: said } of found) {
       if (works) expect(said).toBe('')
       else if (names.includes(name)) expect(said).toMatch(detail)
@@ -69,6 +72,8 @@ describe.skipIf(!isRoot)(addSkipReason('the probe of kernel features', cannotMou
     const found = probedUnder('unshare', '--user', '--map-root-user', 'sh', '-c', off, 'sh')
     // Such a process may not clone a mount without the mounts on it, because they hide files that their owner wants
     // hidden.
-    expect(missing(found).filter((name) => name !== 'open_tree')).toEqual(['user namespace', 'idmapped tmpfs'])
+    expect(missing(found).filter((name) => name !== 'open_tree')).toEqual(
+      onThisKernel(['user namespace', 'idmapped tmpfs']),
+    )
   })
 })

@@ -68,7 +68,7 @@ export function createTestResultsTable(results: readonly TestResults[]): string 
       `${TEST_SUITE_TEXTS[suite]} (${formatMarkdownCode(`npm ${suite === 'test' ? 'test' : `run ${suite}`}`)})`,
       [...versions, ...fileSystems].join(', '),
       [
-        `Linux ${[kernel].flat().map(formatRelease).join(' and ')}`,
+        `Linux ${[...new Set([kernel].flat().map(formatRelease))].join(', ')}`,
         distribution,
         processor,
         listMissingResultFields(result),
@@ -89,7 +89,8 @@ export function createTestResultsTable(results: readonly TestResults[]): string 
   return formatMarkdownTable(['what', 'with', 'on', 'cases', 'when'], [...rows, others])
 }
 
-const formatRelease = (release: string) => release.replace(/-.*/, '')
+/** Without the package's revision, and without the processor, which has a name of its own. */
+const formatRelease = (release: string) => release.replace(/[- ].*/, '')
 
 /** What a run of before it was noted cannot tell. */
 function listMissingResultFields(result: TestResults): string | undefined {

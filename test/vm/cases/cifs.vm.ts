@@ -2,13 +2,15 @@ import * as fs from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startSamba } from '../../volume/servers.ts'
 import { createOutageSwitch, expectNothingLeft, OUTAGES, type Outage } from '../network/faults.ts'
+import { mountDuringOutage, unmountDuringOutage } from '../network/interrupted.ts'
 import { createServerNetwork, IN_SERVER_NETWORK, removeServerNetwork, SERVER_ADDRESS } from '../network/namespace.ts'
 import { makeFiles } from '../network/nfs-server.ts'
 import { GROUP, ServerNode, SUCCESS } from '../network/node.ts'
 
 const SIMPLE_PASSWORD = 'simple'
 const ODD_PASSWORD = `a,b "c" 'd'\\e;f=g%h#ü$(i)`
-const LIMIT_SECONDS = 100
+/** Seconds for the unmount of a share whose server does not respond. */
+const UNMOUNT_LIMIT_SECONDS = 200
 
 beforeAll(createServerNetwork)
 afterAll(removeServerNetwork)
@@ -129,30 +131,12 @@ describe.each(OUTAGES)('CIFS 3.1.1 with %s', (outage: Outage) => {
     return { node, options, ...createOutageSwitch(outage, server.pid) }
   }
 
-  it('a mount fails within its limit, and the next one succeeds once the server responds', async () => {
-    const { node, options, stop, restart } = await prepareOutage()
-    stop()
-    const { status, seconds } = await node.mount('a', options)
-    expect(status).toBe('Failure')
-    expect(seconds).toBeLessThan(LIMIT_SECONDS)
-    restart()
-    expect(await node.mount('a', options)).toMatchObject(SUCCESS)
-    expect(await node.unmount('a')).toMatchObject(SUCCESS)
-    await expectNothingLeft(node, 'a')
-  })
+  it('a mount fails within its limit, and the next one succeeds once the server responds', async () =>
+    mountDuringOutage(await prepareOutage(), /^/))
 
   it('a repeated mount, heal and an unmount of a mounted share end within their limits', async () => {
-    const { node, options, stop, restart } = await prepareOutage()
-    expect(await node.mount('a', options)).toMatchObject(SUCCESS)
-    expect(showFile(node, 'a')[0]).toBe(GROUP)
-    stop()
-    const again = await node.mount('a', options)
-    expect(again.seconds).toBeLessThan(LIMIT_SECONDS)
-    console.log(node.run('heal').text)
-    const { status, seconds } = await node.unmount('a')
-    expect(status).toBe('Success')
-    expect(seconds).toBeLessThan(200)
-    restart()
-    await expectNothingLeft(node, 'a')
+    const outageOfShare = await prepareOutage()
+    const expectGroup = () => expect(showFile(outageOfShare.node, 'a')[0]).toBe(GROUP)
+    await unmountDuringOutage(outageOfShare, UNMOUNT_LIMIT_SECONDS, expectGroup)
   })
 })

@@ -3,15 +3,17 @@ import { expect } from 'vitest'
 import { expectNothingLeft, waitUntil } from './faults.ts'
 import { GROUP, listOwnership, type ServerNode, SUCCESS } from './node.ts'
 
-/** A volume of a server, and a switch for the server's outage. */
-export interface OutageVolume {
+/** A pod's options for a volume of a server, and a switch for the server's outage. */
+export interface ServerOutage {
   node: ServerNode
-  /** The volume, as the server has it. */
-  path: string
-  /** Options of a pod that mounts it. */
   options: Record<string, string> & { source: string }
   stop(): void
   restart(): void
+}
+
+export interface OutageVolume extends ServerOutage {
+  /** The volume, as the server has it. */
+  path: string
 }
 
 /** So many that an outage begins in the middle of a walk. */
@@ -59,5 +61,39 @@ export async function interruptRestore({ node, path, options, stop, restart }: O
   expect(await node.mount('a', { ...options, ...WALKED })).toMatchObject(SUCCESS)
   expect(await node.unmount('a')).toMatchObject(SUCCESS)
   expect(listOwnership(path)).toEqual(before)
+  await expectNothingLeft(node, 'a')
+}
+
+/** @param refused what the failed mount is expected to say */
+export async function mountDuringOutage(
+  { node, options, stop, restart }: ServerOutage,
+  refused: RegExp,
+): Promise<void> {
+  stop()
+  const { status, message, seconds } = await node.mount('a', options)
+  expect([status, message]).toEqual(['Failure', expect.stringMatching(refused)])
+  expect(seconds).toBeLessThan(LIMIT_SECONDS)
+  restart()
+  expect(await node.mount('a', options)).toMatchObject(SUCCESS)
+  expect(await node.unmount('a')).toMatchObject(SUCCESS)
+  await expectNothingLeft(node, 'a')
+}
+
+/** Begins the outage while the volume is mounted. @param unmountSeconds what the unmount may take at most */
+export async function unmountDuringOutage(
+  { node, options, stop, restart }: ServerOutage,
+  unmountSeconds: number,
+  checkMounted = () => {},
+): Promise<void> {
+  expect(await node.mount('a', options)).toMatchObject(SUCCESS)
+  checkMounted()
+  stop()
+  const again = await node.mount('a', options)
+  expect(again.seconds).toBeLessThan(LIMIT_SECONDS)
+  console.log(node.run('heal').text)
+  const { status, seconds } = await node.unmount('a')
+  expect(status).toBe('Success')
+  expect(seconds).toBeLessThan(unmountSeconds)
+  restart()
   await expectNothingLeft(node, 'a')
 }

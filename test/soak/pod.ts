@@ -10,6 +10,8 @@ import type { Volumes } from './volumes.ts'
 
 const TRIES = 14
 const LONGEST_PAUSE = 800
+/** modekeep refuses an unmount for up to a minute while its file system is in use, and this much more is a busy machine's. */
+const FILE_SYSTEM_RELEASE_MS = 90_000
 const IN_THE_WAY = /the volume belongs to group \d+ while pod/
 
 /** What the kubelet does for one volume of one pod, and what befalls it. */
@@ -171,12 +173,15 @@ export class PodLife {
 
   async #tearDown(): Promise<void> {
     const kills = [...this.#plan.unmountKills]
+    const until = performance.now() + FILE_SYSTEM_RELEASE_MS
     for (;;) {
       // Kubelet knows volumes by their directories.
       if (!isThere(this.#directory)) return
       const reply = await this.#node.ask('unmount', [this.#directory], kills.shift())
       if (reply?.status === 'Success') break
-      if (reply) throw new Odd(`unmount ${this.#directory} failed: ${reply.message}`)
+      // A killed call keeps its file system in use until its last thread has ended.
+      if (reply?.message?.endsWith('[unmount-busy]') && performance.now() < until) await sleep(1000)
+      else if (reply) throw new Odd(`unmount ${this.#directory} failed: ${reply.message}`)
     }
     same('mounts after the unmount', mountsBelow(this.#directory), [])
     fs.rmdirSync(this.#directory)

@@ -10,8 +10,8 @@ export class BackgroundPreparation {
   #said = ''
 
   constructor(node: string, script: string) {
-    // At the lowest priority: the tests are not to wait for it. It ends with this process.
-    const command = ['--pdeathsig', 'TERM', 'nice', '-n', '19', node, script]
+    // The run ends last with the parts that need it, so vitest's tests wait for it. It ends with this process.
+    const command = ['--pdeathsig', 'TERM', 'nice', '-n', '-5', node, script]
     this.#child = spawn('setpriv', command, { stdio: ['ignore', 'pipe', 'pipe'] })
     for (const stream of [this.#child.stdout, this.#child.stderr]) {
       stream?.on('data', (data) => {

@@ -4,11 +4,14 @@ import type { Architecture } from '../../scripts/build/runtime.ts'
 export interface LabKernel {
   /** The beginning of its release. */
   version: string
-  suite: 'bookworm' | 'trixie' | 'sid'
+  suite: 'bullseye' | 'bookworm' | 'trixie' | 'sid'
+  /** modekeep refuses to mount on it. Only the list of QEMU's guests runs there. */
+  isTooOld?: true
 }
 
 /** Oldest first. Debian has none from 5.12 to 6.0: what those kernels lack beside 6.1 is not shown. */
 export const LAB_KERNELS: readonly LabKernel[] = [
+  { version: '5.10', suite: 'bullseye', isTooOld: true },
   { version: '6.1', suite: 'bookworm' },
   { version: '6.12', suite: 'trixie' },
   { version: '7.2', suite: 'sid' },

@@ -13,7 +13,11 @@ import { parseLoggedAccesses } from './security/selinux.ts'
 describe('the options of the lab', () => {
   it('without options every kernel and every boot is chosen', () => {
     const options = readOptions([]) as LabOptions
-    expect(options).toMatchObject({ kernels: ['6.1', '6.12', '7.2'], architectures: ['x64', 'arm64'], isQuick: false })
+    expect(options).toMatchObject({
+      kernels: ['5.10', '6.1', '6.12', '7.2'],
+      architectures: ['x64', 'arm64'],
+      isQuick: false,
+    })
     expect(BOOT_NAMES.filter((name) => !isBootSelected(options, name))).toEqual([])
   })
 
@@ -28,12 +32,16 @@ describe('the options of the lab', () => {
   })
 
   it.each([
-    [['--kernel', '5.4'], '--kernel "5.4" is unknown: use 6.1, 6.12, 7.2'],
+    [['--kernel', '5.4'], '--kernel "5.4" is unknown: use 5.10, 6.1, 6.12, 7.2'],
     [['--boot', 'cases,none'], '--boot "none" is unknown: use cases, apparmor, selinux, '],
     [['--arch', 'riscv64'], '--arch "riscv64" is unknown: use x64, arm64'],
     [
       ['--arch', 'arm64', '--boot', 'debian,cases'],
       '--boot "cases" needs x64, and --arch has arm64 alone: use --boot debian',
+    ],
+    [
+      ['--kernel', '5.10', '--boot', 'cases'],
+      '--boot "cases" needs Linux 5.12 or newer, and --kernel has 5.10 alone: use --boot debian',
     ],
     [['--arch', 'arm64', '--quick'], '--quick needs x64, and --arch has arm64 alone: use --boot debian'],
     [['--kernels', '6.1'], "Unknown option '--kernels'"],

@@ -72,12 +72,20 @@ export function readOptions(args: readonly string[]): LabOptions | 'help' {
     logs: values.logs && resolve(values.logs),
     results: values.results && resolve(values.results),
   }
-  const impossible = options.boots.find((name) => name !== 'debian' && !options.architectures.includes('x64'))
-  if (impossible !== undefined) {
+  const emulatedBootReason = getEmulatedBootReason(options)
+  const impossible = options.boots.find((name) => name !== 'debian')
+  if (emulatedBootReason !== '' && impossible !== undefined) {
     const chosen = values.boot === '' ? '--quick' : `--boot "${impossible}"`
-    throw new Error(`${chosen} needs x64, and --arch has ${options.architectures.join()} alone: use --boot debian`)
+    throw new Error(`${chosen} ${emulatedBootReason}: use --boot debian`)
   }
   return options
+}
+
+/** Returns why the options leave no kernel of user-mode Linux, or ''. */
+function getEmulatedBootReason({ architectures, kernels }: LabOptions): string {
+  if (!architectures.includes('x64')) return `needs x64, and --arch has ${architectures.join()} alone`
+  const isOld = LAB_KERNELS.every(({ version, isTooOld }) => isTooOld || !kernels.includes(version))
+  return isOld ? `needs Linux 5.12 or newer, and --kernel has ${kernels.join()} alone` : ''
 }
 
 function readList<T extends string>(
@@ -95,7 +103,8 @@ function readList<T extends string>(
   })
 }
 
-/** Whether the options ask for a boot. Those of user-mode Linux need x64. */
-export function isBootSelected({ boots, architectures }: LabOptions, name: BootName): boolean {
-  return (boots.length === 0 || boots.includes(name)) && (name === 'debian' || architectures.includes('x64'))
+/** Returns whether the options choose a boot. */
+export function isBootSelected(options: LabOptions, name: BootName): boolean {
+  const { boots } = options
+  return (boots.length === 0 || boots.includes(name)) && (name === 'debian' || getEmulatedBootReason(options) === '')
 }

@@ -56,7 +56,7 @@ export async function provideLab(options: LabOptions, clock: Clock): Promise<Pro
   const lab: ProvidedLab = { umlKernels: [], emulatedGuests: [], busybox, servers: '', policy: undefined, missing }
   if (BOOT_NAMES.some((name) => name !== 'debian' && isBootSelected(options, name))) {
     lab.servers = clock.measure('servers', provideServers)
-    for (const kernel of kernels) {
+    for (const kernel of kernels.filter(({ isTooOld }) => !isTooOld)) {
       const provided = await attempt(nameSuite(kernel), () => provideUmlKernel(kernel))
       if (provided) lab.umlKernels.push(provided)
     }

@@ -80,14 +80,4 @@ describe('a hardened node', () => {
     expect(await walkAndRestore(node, source)).toBe(POD_GROUP)
     expect(fs.statSync(`${source}/file`).gid).toBe(ON_DISK)
   })
-
-  it('with the kernel locked down for confidentiality, a walk and its restore succeed', async ({ skip }) => {
-    const file = '/sys/kernel/security/lockdown'
-    if (!fs.existsSync(file)) skip('this kernel was built without lockdown')
-    fs.writeFileSync(file, 'confidentiality')
-    const node = new BinaryNode()
-    const source = makeSource(node)
-    expect(await walkAndRestore(node, source)).toBe(POD_GROUP)
-    expect(fs.statSync(`${source}/file`).gid).toBe(ON_DISK)
-  })
 })

@@ -65,6 +65,7 @@ unmount_volume() {
 
 # Makes a directory with six files of group 100.
 make_tree() {
+  rm -rf "$1"
   mkdir -p "$1/sub"
   for name in plain program sub/inner; do echo content >"$1/$name"; done
   ln "$1/plain" "$1/sub/hard-link"
@@ -192,8 +193,48 @@ keeps_identity() {
 keeps_identity_on_xfs() { keeps_identity xfs /dev/vdb; }
 keeps_identity_on_btrfs() { keeps_identity btrfs /dev/vdc; }
 
+
+# A kernel that is locked down stays so: this is the last case.
+works_locked_down() {
+  echo confidentiality >/sys/kernel/security/lockdown || fail 'the kernel was built without lockdown'
+  mounts_without_change
+  walks_and_restores
+  maps_the_group
+  mounts_an_image
+  heals
+}
+
+# A kernel before 5.12 has no mount_setattr.
+is_refused() {
+  make_tree /volumes/refused
+  before=$(list_ownership /volumes/refused)
+  mkdir -p "$(directory_of refused)"
+  options='{"source":"/volumes/refused","ownership":"walk","kubernetes.io/fsGroup":"2000"}'
+  reply=$(modekeep mount "$(directory_of refused)" "$options" 2>&1)
+  case $reply in
+    '{"status":"Failure",'*'modekeep needs Linux 5.12 or newer'*) ;;
+    *) fail "mount: $reply" ;;
+  esac
+  if is_mounted "$(directory_of refused)"; then fail 'the volume is mounted'; fi
+  expect ownership "$(list_ownership /volumes/refused)" "$before"
+  unmount_volume refused
+  expect records "$(find /var/lib/modekeep -path '*mounts*' -type f)" ''
+}
+
+reports_the_old_kernel() {
+  modekeep doctor --json >/tmp/doctor || true
+  tr '{' '\n' </tmp/doctor | grep -E '"level": ?"fault"' | grep -q 'Linux 5.12' || fail 'doctor does not name Linux 5.12'
+}
+
 isFailed=0
 check 'init reports its capabilities' reports_init
+case $(uname -r) in
+  5.10.*)
+    check 'doctor reports that the kernel is older than 5.12' reports_the_old_kernel
+    check 'a mount is refused with the Linux version that is needed, and nothing is changed' is_refused
+    exit $isFailed
+    ;;
+esac
 check 'doctor finds no fault' finds_no_fault
 check 'a mount without ownership changes no inode' mounts_without_change
 check 'a walk on ext4 applies the group and the unmount restores every inode' walks_and_restores
@@ -203,4 +244,5 @@ check 'heal mounts a volume again that was unmounted' heals
 check 'a walk and a restore of 2,000 files reach every inode' walks_2000_files
 check 'on xfs, a volume whose disk has another device gets its first group back' keeps_identity_on_xfs
 check 'on btrfs, a volume whose disk has another device gets its first group back' keeps_identity_on_btrfs
+check 'with the kernel locked down for confidentiality, walks, mappings, images and heal work' works_locked_down
 exit $isFailed

@@ -38,6 +38,8 @@ export interface FsGroupRequest {
    * inodes. Only an operator requests it.
    */
   isForced?: boolean | undefined
+  /** Changes the root alone, of a volume without content. */
+  isRootOnly?: boolean | undefined
 }
 
 /** The same for a pod that has no fsGroup. */
@@ -97,7 +99,11 @@ export function fromRecordedRequest(
   { fsGroup: groupId, groupAccess: access, changePolicy, ...request }: RecordedRequest,
   setGid: boolean | undefined,
 ): Pick<MountRequest, keyof typeof request | 'fsGroup'> {
-  const how: RequireEveryField<Omit<FsGroupRequest, 'groupId' | 'isForced'>> = { access, changePolicy, setGid }
+  const how: RequireEveryField<Omit<FsGroupRequest, 'groupId' | 'isForced' | 'isRootOnly'>> = {
+    access,
+    changePolicy,
+    setGid,
+  }
   return { ...request, fsGroup: { groupId, ...how } }
 }
 

@@ -1,26 +1,20 @@
-import { type Fault, renderFaults } from '../errors/fault.ts'
+import { renderFaults } from '../errors/fault.ts'
 import { formatError, quoteValue, Refusal } from '../errors/refusal.ts'
 import { findConflictingReservations } from '../fsgroup/conflicts.ts'
 import { applyIdMap, SEVERAL_GROUPS_REASON, UnmappableVolume } from '../fsgroup/map-group.ts'
 import { deferHandleClose, type Handle, type Host } from '../kernel/host.ts'
-import type { IdMap } from '../kernel/id-map.ts'
 import { createMountRestrictionsReader, MOUNT_ATTR_RDONLY } from '../kernel/mount-table/mount-flags.ts'
-import { snapshotMountTable } from '../kernel/mount-table/mountinfo.ts'
-import { createHandleLocationFinder } from '../kernel/mount-table/tree-location.ts'
 import { type ContainerRecord, containerRecords, isContainerId } from '../state/container-record.ts'
 import type { Session } from '../state/session.ts'
 import { hasVolumeUniformGroup } from '../state/volume-journal.ts'
-import { createCloneIdMap, readPodIdMap } from './clone-id-map.ts'
 import {
   type CloneAttachStep,
   type CloneOutcome,
-  type CloneRequest,
   type ContainerCloneOutcome,
   type ContainerCloneRequest,
   createCloneFault,
   createContainerRecord,
 } from './clone-request.ts'
-import { type CloneSource, type CloneSourceContext, openCloneSource } from './clone-source.ts'
 import {
   attachClone,
   createContainerDirectory,
@@ -28,28 +22,9 @@ import {
   removeStagedClones,
   resolveClonePath,
 } from './clone-staging.ts'
-import { cloneOwnVolume } from './own-volume.ts'
-import {
-  createCloneFailureFaults,
-  createCloneRequestPerPath,
-  refuseFileSystemType,
-  refuseMountPropagation,
-  refuseMountsBelow,
-} from './refused-sources.ts'
-import { checkMapRules, findRootFacts, restoreVolumeSetGid, setCloneSetGid, type VolumeRootFacts } from './root-bits.ts'
-
-interface PlannedClone {
-  request: CloneRequest
-  /** 'keep' if the mount needs no clone. */
-  source?: CloneSource | 'keep'
-  /** Undefined if no id is mapped. */
-  map?: IdMap | undefined
-  /** Mount options of the clone, once it is attached. */
-  restrictions?: readonly string[] | undefined
-  root?: VolumeRootFacts
-  /** The reasons if the clone cannot be made. */
-  failures?: readonly Fault[] | undefined
-}
+import { applyGroupToFreshVolume } from './fresh-volume.ts'
+import { listCloneSources, type PlannedClone, planClones, runCloneAttempt } from './plan-clones.ts'
+import { restoreVolumeSetGid, setCloneSetGid } from './root-bits.ts'
 
 /**
  * Makes all clones of a container before it is created, or removes them again and throws. If the request is optional,
@@ -68,19 +43,14 @@ export async function attachContainerClones(
   using _lock = await lockContainer(session, container)
   removeStagedClones(session, container)
   using handles = new DisposableStack()
-  const planned: PlannedClone[] = []
-  const table = snapshotMountTable(session.host)
-  const context = { ...request, table, locationOf: createHandleLocationFinder(session.host, table) }
-  for (const [volume, clone] of request.clones.entries()) {
-    report({ step: 'open', volume })
-    planned.push(await planClone(session, request, context, clone, handles))
-  }
+  const planned = await planClones(session, request, handles, (volume) => report({ step: 'open', volume }))
   refuseFailedClones(request, planned)
   if (planned.every(({ source }) => source === 'keep')) return { mounts: planned.map(() => ({ do: 'keep' })) }
   const failedBefore = planned.filter(({ failures }) => failures !== undefined).length
   report({ step: 'records' })
   try {
     containerRecords.write(session, createCloneRecord(session, request, planned))
+    await applyFreshGroups(session, request.pod, planned)
     await refuseGroupChanges(session, planned)
     refuseFailedClones(request, planned)
     const directory = await createContainerDirectory(session, container)
@@ -105,44 +75,19 @@ export async function attachContainerClones(
   return { mounts: planned.map((clone, index) => createCloneOutcome(session, container, clone, index)) }
 }
 
-function planClone(
+async function applyFreshGroups(
   session: Session,
-  request: ContainerCloneRequest,
-  context: CloneSourceContext,
-  clone: CloneRequest,
-  handles: DisposableStack,
-): Promise<PlannedClone> {
-  return runCloneAttempt({ request: clone }, async (planned) => {
-    const podIdMap = readPodIdMap(session.host, request)
-    refuseMountPropagation(clone)
-    let requests: readonly CloneRequest[] = [clone]
-    planned.source = clone.isOwn
-      ? await cloneOwnVolume(session, context, clone, handles)
-      : openCloneSource(session, context, clone, handles, (handle, path) => {
-          requests = createCloneRequestPerPath(session, context, clone, handle)
-          for (const each of requests) refuseFileSystemType(session.host, each, handle)
-          refuseMountsBelow(session.host, context.table, handle, path)
-        })
-    const { source } = planned
-    if (source === 'keep') return
-    // modekeep's own mounts were checked when they were made.
-    if (!clone.isOwn) for (const each of requests) checkMapRules(session, each, source, context.table)
-    planned.root = findRootFacts(session, clone, source)
-    planned.map = createCloneIdMap(source.from, source.to, podIdMap)
-  })
-}
-
-/** Stores any error as the clone's failure, even an unexpected one, because the request may be optional. */
-async function runCloneAttempt(
-  planned: PlannedClone,
-  run: (planned: PlannedClone) => void | Promise<void>,
-): Promise<PlannedClone> {
-  try {
-    await run(planned)
-  } catch (error) {
-    planned.failures = createCloneFailureFaults(planned.request, error)
+  { namespace, name }: ContainerCloneRequest['pod'],
+  planned: readonly PlannedClone[],
+): Promise<void> {
+  for (const clone of planned) {
+    const { fresh, request } = clone
+    if (fresh === undefined) continue
+    for (const source of listCloneSources(clone))
+      await runCloneAttempt(clone, () =>
+        applyGroupToFreshVolume(session, request, source, fresh, `${namespace}/${name}`),
+      )
   }
-  return planned
 }
 
 function refuseFailedClones({ isOptional }: ContainerCloneRequest, planned: readonly PlannedClone[]): void {
@@ -176,11 +121,6 @@ async function refuseGroupChanges(session: Session, planned: readonly PlannedClo
       )
     })
   }
-}
-
-/** Returns the source, unless the mount stays as it is or the clone has failed. */
-function listCloneSources({ source, failures }: PlannedClone): CloneSource[] {
-  return failures !== undefined || source === undefined || source === 'keep' ? [] : [source]
 }
 
 async function createClone(

@@ -25,6 +25,8 @@ export interface CloneRequest {
   grants?: readonly MapRuleGrant[] | undefined
   /** Sets the set-gid bit on the root: always for an emptyDir, for other volumes if the pod's annotation and a rule say so. */
   setGid?: 'emptyDir' | 'requested' | undefined
+  /** Lets a volume without content have the group on disk; `unrecorded`: its pod ends with it. Never for a hostPath. */
+  freshGroup?: 'recorded' | 'unrecorded' | undefined
 }
 
 /** Request for all mount clones of a container that is about to be created. The worker receives the request as JSON. */

@@ -46,6 +46,8 @@ export interface FsGroupTarget {
   setsBaseline?: boolean
   /** A mount of the pod exists already: it stays, even if the group cannot be applied to the root. */
   isMounted?: boolean | undefined
+  /** Is called under the volume's lock, before a walk. @throws {Refusal} to refuse it */
+  confirm?(): void
 }
 
 /** @property report of the walk; undefined if the root had the group already */
@@ -99,6 +101,7 @@ export async function applyGroupToVolume(
       READ_ONLY_VOLUME_REMEDY,
     )
   }
+  target.confirm?.()
   // An operator's call reports what it could not change, and an existing mount stays.
   const isNewMount = directory !== undefined && !fsGroup.isForced && !target.isMounted
   // The same walk would skip the root again, if it is the same root.

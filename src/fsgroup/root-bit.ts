@@ -1,6 +1,6 @@
 import { formatError, Refusal } from '../errors/refusal.ts'
 import { getErrno, type Handle, isDirectory, openOnlyCached } from '../kernel/host.ts'
-import { CHMOD_MODE_BITS, SET_GID_MODE_BIT } from '../ownership/inode/policy.ts'
+import { CHMOD_MODE_BITS, computeRequestedMode, SET_GID_MODE_BIT } from '../ownership/inode/policy.ts'
 import { locateWalkerLock } from '../state/lock-holders.ts'
 import { acquireRecordLock, acquireWalkerLock, tryAcquireRecordLock } from '../state/locks.ts'
 import { locateVolumeRecords } from '../state/record-directories.ts'
@@ -30,6 +30,17 @@ export function setDirectorySetGid(session: Session, directory: Handle): void {
   if (!isRootWithoutSetGid(session, directory)) return
   const { inodes } = session.host
   inodes.chmod(directory, (inodes.stat(directory).mode & CHMOD_MODE_BITS) | SET_GID_MODE_BIT)
+}
+
+/**
+ * Gives a directory the group and the bits that kubelet gives it for an fsGroup. Its volume ends with its pod, so that
+ * nothing is recorded. The group is changed last: it shows that the directory is done. Does nothing for a file.
+ */
+export function setDirectoryGroup({ host: { inodes } }: Session, directory: Handle, group: number): void {
+  const stat = inodes.stat(directory)
+  if (!isDirectory(stat)) return
+  inodes.chmod(directory, computeRequestedMode(stat, { groupId: group, access: 'grant', changePolicy: 'Always' }))
+  inodes.chown(directory, group)
 }
 
 /**

@@ -199,7 +199,8 @@ async function walkTree(
     onStep: reportProgress,
   })
   let turn = performance.now() + YIELD_INTERVAL_MS
-  for (const _ of traverseTree(inodes, top, stat, walk)) {
+  const isRootOnly = spec.do === 'apply' && spec.fsGroup.isRootOnly
+  for (const _ of isRootOnly ? [] : traverseTree(inodes, top, stat, walk)) {
     pulse?.()
     if (performance.now() < turn) continue
     reportProgress()

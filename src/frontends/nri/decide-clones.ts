@@ -82,12 +82,14 @@ export function decideContainerClones(
   const hasSetGidRequest = hasSetGidAnnotation(pod.annotations)
   const faults: Fault[] = []
   const clones = wanted.flatMap(({ volume, groupId, reason }): CloneRequest[] => {
-    const setGid =
-      volume.kind === 'emptyDir' ? ('emptyDir' as const) : hasSetGidRequest ? ('requested' as const) : undefined
+    const isEmptyDir = volume.kind === 'emptyDir'
+    const setGid = isEmptyDir ? ('emptyDir' as const) : hasSetGidRequest ? ('requested' as const) : undefined
+    const freshGroup = isEmptyDir ? ('unrecorded' as const) : ('recorded' as const)
     const clone = {
       ...createCloneRequest(volume, groupId),
       requestedBy: reason,
       ...(groupId !== undefined && setGid && { setGid }),
+      ...(groupId !== undefined && volume.kind !== HOST_PATH_KIND && { freshGroup }),
     }
     const { namespace } = pod
     const fault = findMappingFault(volume, groupId, kubeletDir)

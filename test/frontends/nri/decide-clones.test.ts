@@ -54,6 +54,7 @@ describe('the clone decision for a container maps', () => {
       requestedBy: 'annotation modekeep/group is "2000"',
       isOwn: false,
       fsTypes: ['ext4', 'xfs', 'btrfs'],
+      freshGroup: 'recorded',
     })
   })
 
@@ -130,9 +131,15 @@ describe('the clone decision for a container maps', () => {
     })
   })
 
-  it('a hostPath that the annotation names by its path, if a rule allows it', () => {
+  it('a hostPath that the annotation names by its path, if a rule allows it, and never with the group on disk', () => {
     const map = [{}, { volumes: ['hostPath'], sources: ['/srv/*'] }]
-    expect(groups(decided('/srv/shared=2000', mounts, { map }))).toEqual({ '/host': 2000 })
+    const named = decided('/srv/shared=2000,2000', mounts, { map })?.clones ?? []
+    expect(named.map(({ destination, freshGroup }) => [destination, freshGroup])).toEqual([
+      ['/scratch', 'unrecorded'],
+      ['/data', 'recorded'],
+      ['/disk', 'recorded'],
+      ['/host', undefined],
+    ])
     expect(groups(decided('/host=2000', mounts, { map }))).toEqual({ '/host': 2000 })
   })
 

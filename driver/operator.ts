@@ -12,6 +12,7 @@ import { keepResidentWorker } from '../src/worker/resident.ts'
 import {
   callBeforeTermination,
   createTerminationSignal,
+  GLIBC_VERSION,
   keepHeapSmall,
   MODEKEEP_VERSION,
   startThread,
@@ -27,7 +28,12 @@ export function runOperatorVerb(argv: readonly string[], env: NodeJS.ProcessEnv)
   return runOperatorCommand({
     argv,
     env,
-    versions: { version: MODEKEEP_VERSION, node: process.versions.node, arch: process.arch },
+    versions: {
+      version: MODEKEEP_VERSION,
+      node: process.versions.node,
+      glibc: GLIBC_VERSION,
+      arch: process.arch,
+    },
     host: linuxHost,
     isolatesWalks: true,
     fs,

@@ -6,6 +6,12 @@ import { releaseMemoryWhenIdle } from './idle-memory.ts'
 
 export const MODEKEEP_VERSION: string = about.version
 
+/** Defined by the build. */
+declare const CARRIED_GLIBC_VERSION: string | undefined
+
+/** Version of the C library that the executable carries; undefined for the sources, which run with the node's. */
+export const GLIBC_VERSION = typeof CARRIED_GLIBC_VERSION === 'undefined' ? undefined : CARRIED_GLIBC_VERSION
+
 const TERMINATION_SIGNALS = ['SIGINT', 'SIGTERM'] as const
 
 /** Returns a signal that SIGINT or SIGTERM aborts, for a server that then ends by itself. */

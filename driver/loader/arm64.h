@@ -1,6 +1,4 @@
 /* arm64: the system call and the numbers. */
-#define ELF_MACHINE 183
-#define INTERPRETER "/lib/ld-linux-aarch64.so.1"
 
 enum {
   SYS_dup3 = 24, SYS_pipe2 = 59, SYS_read = 63, SYS_ppoll = 73, SYS_kill = 129, SYS_rt_sigaction = 134, SYS_getpid = 172, SYS_getppid = 173,

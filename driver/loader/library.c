@@ -47,6 +47,9 @@ void carry_libraries(void) {
   if (failed(missing)) fail("/proc is not mounted", missing);
 }
 
+/* The kernel's mapping keeps the file: the descriptor is closed when ld.so is mapped. */
+int carry_interpreter(void) { return memory_file_of(&config.interpreter); }
+
 /* Stays open, closed on exec, as threads that start later open it again: so nobody may write to it from now on. */
 int carry_kernel(void) {
   int fd = memory_file_of(&config.kernel);

@@ -34,7 +34,7 @@ word load(word *stack, word *lower) {
   Elf64_auxv_t *aux = (Elf64_auxv_t *)keep_known_environment(argv + count + 1, envp, variable, supervised);
 
   word entry;
-  word base = map_interpreter(*find(aux, AT_PAGESZ), &entry);
+  word base = map_interpreter(carry_interpreter(), *find(aux, AT_PAGESZ), &entry);
   *find(aux, AT_BASE) = base;
   *find(aux, AT_ENTRY) = (word)before_program;
   *find(aux, AT_PHDR) = config.headers;

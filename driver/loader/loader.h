@@ -9,7 +9,7 @@
 
 typedef unsigned long word;
 
-#define LIBRARIES 3
+#define LIBRARIES 7
 
 /* One carried library; ld.so reads `path`, which DT_NEEDED of the program names. */
 struct slot {
@@ -36,6 +36,7 @@ struct config {
   word header_count;
   struct slot *slots;
   struct library libraries[LIBRARIES];
+  struct library interpreter;
   struct library kernel;
 };
 
@@ -66,10 +67,11 @@ word relay_resident(int connection, word accept_ms);
 char *supervise(char **argv, word count, char *variable, struct unanswered resident);
 char **keep_known_environment(char **envp, char **to, char *variable, char *supervised);
 void carry_libraries(void);
+int carry_interpreter(void);
 int carry_kernel(void);
 void before_program(void);
 word load(word *stack, word *lower);
 word finish(void);
-word map_interpreter(word page, word *entry);
+word map_interpreter(int fd, word page, word *entry);
 
 #pragma GCC visibility pop

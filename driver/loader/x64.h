@@ -1,6 +1,4 @@
 /* x86-64: the system call and the numbers. */
-#define ELF_MACHINE 62
-#define INTERPRETER "/lib64/ld-linux-x86-64.so.2"
 
 enum {
   SYS_read = 0, SYS_write = 1, SYS_close = 3, SYS_mmap = 9, SYS_mprotect = 10, SYS_munmap = 11, SYS_pread64 = 17,

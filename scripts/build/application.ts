@@ -61,12 +61,18 @@ const separateScriptsPlugin: Plugin = {
   },
 }
 
+interface BundleOptions {
+  isMarked: boolean
+  /** Of the C library that the executable carries. */
+  glibcVersion?: string | undefined
+  plugins: readonly Plugin[]
+}
+
 /** @returns the files that went into it, whose code is below a line of their own if it is `isMarked` */
 async function bundleWithMetafile(
   entry: string,
   outfile: string,
-  isMarked: boolean,
-  plugins: readonly Plugin[],
+  { isMarked, glibcVersion, plugins }: BundleOptions,
 ): Promise<Metafile['inputs']> {
   const { metafile } = await build({
     absWorkingDir: ROOT,
@@ -88,14 +94,16 @@ async function bundleWithMetafile(
     // grpc-js asks for it where .proto files are read, which is not here.
     external: ['@grpc/proto-loader'],
     // Only a run from the sources needs it.
-    define: { 'import.meta.url': '""' },
+    define: { 'import.meta.url': '""', CARRIED_GLIBC_VERSION: JSON.stringify(glibcVersion ?? '') },
   })
   return metafile.inputs
 }
 
 /** @returns the files that went into it */
 export async function bundleScript(entry: string, outfile: string): Promise<string[]> {
-  return Object.keys(await bundleWithMetafile(entry, outfile, false, [])).map((path) => resolve(ROOT, path))
+  return Object.keys(await bundleWithMetafile(entry, outfile, { isMarked: false, plugins: [] })).map((path) =>
+    resolve(ROOT, path),
+  )
 }
 
 /** The entries of what the executable runs, and what they are called in it. */
@@ -113,6 +121,12 @@ export function listBundleEntries(entry: string): { source: string; name: string
   ]
 }
 
+export interface ApplicationOptions {
+  codeCache: boolean
+  glibcVersion?: string | undefined
+  plugins?: readonly Plugin[] | undefined
+}
+
 /**
  * TypeScript in, out comes what Node carries: scripts, their code caches and the options they are run with.
  * @param node runs on this machine, and is of the version that the application is for
@@ -122,14 +136,14 @@ export async function prepareApplication(
   node: string,
   entry: string,
   workDirectory: string,
-  { codeCache, plugins = [] }: { codeCache: boolean; plugins?: readonly Plugin[] | undefined },
+  { codeCache, glibcVersion, plugins = [] }: ApplicationOptions,
 ): Promise<Buffer> {
   const assets = THREAD_ENTRY_NAMES.map(formatThreadAssetName)
   const clean = { cwd: workDirectory, env: {}, extendEnv: false }
   for (const { source, name } of listBundleEntries(entry)) {
     const file = join(workDirectory, name)
     const isScript = name === BUNDLE_FILE || SEPARATE_SCRIPTS.has(source)
-    const inputs = await bundleWithMetafile(source, file, isScript, plugins)
+    const inputs = await bundleWithMetafile(source, file, { isMarked: isScript, glibcVersion, plugins })
     if (!isScript) continue
     const ahead = await wrapBundle(file, inputs, findFilesToCompile(name, inputs, source))
     const cache = `${name}.cache`

@@ -25,7 +25,10 @@ export interface ExecutableParts {
   node: Buffer
   application: Buffer
   loader: Buffer
+  /** Those that Node needs, and that they need. */
   libraries: readonly CarriedFile[]
+  /** ld.so, which loads the libraries. */
+  interpreter: CarriedFile
   /** Node's addon of driver/kernel. */
   kernel: CarriedFile
 }
@@ -34,7 +37,8 @@ export interface ExecutableParts {
  * Node without its debug sections, then two segments of our own: data (program headers for ld.so, application, libraries) and
  * the loader. Not `node --build-sea`: it writes all of .bss into the file and moves the program headers.
  */
-export function assembleExecutable({ node, application, loader, libraries, kernel }: ExecutableParts): Buffer {
+export function assembleExecutable(parts: ExecutableParts): Buffer {
+  const { node, application, loader, libraries } = parts
   assertElfProgram(node)
   const original = readElfSegments(node)
   const loads = original.filter((segment) => segment.type === ELF_SEGMENT_TYPES.LOAD)
@@ -55,7 +59,8 @@ export function assembleExecutable({ node, application, loader, libraries, kerne
     size: bytes.length,
   })
   const placed = libraries.map(place)
-  const placedKernel = place(kernel)
+  const interpreter = place(parts.interpreter)
+  const kernel = place(parts.kernel)
 
   const code = new SegmentRegion(data.end, ELF_SEGMENT_FLAGS.R | ELF_SEGMENT_FLAGS.X)
   const start = code.add(loader, 16).address
@@ -67,7 +72,8 @@ export function assembleExecutable({ node, application, loader, libraries, kerne
       headerCount,
       slots,
       libraries: placed,
-      kernel: placedKernel,
+      interpreter,
+      kernel,
     }),
     16,
   )

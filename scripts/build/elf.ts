@@ -2,7 +2,7 @@
 
 export const ELF_SEGMENT_TYPES = { LOAD: 1, DYNAMIC: 2, INTERP: 3, NOTE: 4, PHDR: 6 } as const
 export const ELF_SEGMENT_FLAGS = { X: 1, W: 2, R: 4 } as const
-export const ELF_DYNAMIC_TAGS = { NEEDED: 1, STRTAB: 5, VERNEED: 0x6ffffffe } as const
+export const ELF_DYNAMIC_TAGS = { NEEDED: 1, STRTAB: 5, SONAME: 14, VERNEED: 0x6ffffffe } as const
 
 const ET_EXEC = 2
 const ELF_SEGMENT_BYTES = 56
@@ -96,6 +96,13 @@ export function readDynamicValue(elf: Buffer, segments: ElfSegment[], tag: numbe
   const [at] = findDynamicValueOffsets(elf, segments, tag)
   if (at === undefined) throw new Error(`the dynamic segment has no entry 0x${tag.toString(16)}`)
   return readElfNumber(elf, at)
+}
+
+/** The name by which other files need this library. */
+export function readElfSoname(elf: Buffer): string {
+  const segments = readElfSegments(elf)
+  const strings = findFileOffset(segments, readDynamicValue(elf, segments, ELF_DYNAMIC_TAGS.STRTAB))
+  return readElfString(elf, strings + readDynamicValue(elf, segments, ELF_DYNAMIC_TAGS.SONAME))
 }
 
 export function readElfString(elf: Buffer, at: number): string {

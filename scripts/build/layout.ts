@@ -15,14 +15,16 @@ export interface LoaderConfig {
   headerCount: number
   slots: number
   libraries: PlacedLibrary[]
+  interpreter: PlacedLibrary
   kernel: PlacedLibrary
 }
 
-export function encodeLoaderConfig({ entry, headers, headerCount, slots, libraries, kernel }: LoaderConfig): Buffer {
+export function encodeLoaderConfig(config: LoaderConfig): Buffer {
+  const { entry, headers, headerCount, slots, libraries, interpreter, kernel } = config
   const words = Buffer.alloc(32)
   for (const [index, value] of [entry, headers, headerCount, slots].entries())
     words.writeBigUInt64LE(BigInt(value), index * 8)
-  return Buffer.concat([words, ...[...libraries, kernel].map(encodePlacedLibrary)])
+  return Buffer.concat([words, ...[...libraries, interpreter, kernel].map(encodePlacedLibrary)])
 }
 
 function encodePlacedLibrary({ soname, address, size }: PlacedLibrary): Buffer {

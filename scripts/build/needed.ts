@@ -4,7 +4,6 @@ import {
   findDynamicValueOffsets,
   findFileOffset,
   readDynamicValue,
-  readElfSegments,
   readElfString,
 } from './elf.ts'
 
@@ -32,18 +31,6 @@ export function readVersionNeeds(elf: Buffer, segments: ElfSegment[]): LibraryVe
     if (next === 0) return needs
     at += next
   }
-}
-
-/** Names of glibc's that are no numbers, by the version that has them first. */
-const GLIBC_ABI_VERSIONS: Readonly<Record<string, string>> = { ABI_DT_RELR: '2.36' }
-
-/** The newest version of glibc that one of these files asks for, such as `2.28`. */
-export function findNewestGlibcVersion(files: readonly Buffer[]): string {
-  const names = files.flatMap((elf) => readVersionNeeds(elf, readElfSegments(elf)).flatMap(({ versions }) => versions))
-  const versions = names
-    .flatMap((name) => /^GLIBC_(.*)$/.exec(name)?.[1] ?? [])
-    .map((name) => GLIBC_ABI_VERSIONS[name] ?? name)
-  return versions.toSorted((a, b) => a.localeCompare(b, 'en', { numeric: true })).at(-1) ?? ''
 }
 
 /**

@@ -6,7 +6,7 @@ import { prepareApplication } from './application.ts'
 import { assembleExecutable } from './assemble.ts'
 import { resolveKernelAddonFile } from './compile-kernel.ts'
 import { resolveLoaderFile } from './compile-loader.ts'
-import { type CarriedLibrary, provideLibraries } from './libraries.ts'
+import { type CarriedLibraries, provideLibraries } from './libraries.ts'
 import { type Architecture, provideNodePackage } from './runtime.ts'
 
 const DRIVER_DIRECTORY = join(import.meta.dirname, '../../driver')
@@ -20,10 +20,10 @@ export const DRIVER_ENTRY_FILE = join(DRIVER_DIRECTORY, 'main.ts')
 export async function buildProgram(
   arch: Architecture,
   entry: string,
-  given?: readonly CarriedLibrary[],
+  given?: CarriedLibraries,
   plugins?: readonly Plugin[],
 ): Promise<Buffer> {
-  const libraries = given ?? (await provideLibraries(arch, console.warn))
+  const { interpreter, libraries, glibcVersion } = given ?? (await provideLibraries(arch, console.warn))
   const building = process.arch as Architecture
   const workDirectory = await fs.mkdtemp(join(tmpdir(), 'modekeep-build-'))
   try {
@@ -33,11 +33,13 @@ export async function buildProgram(
       // V8's code cache holds for the kind of processor that made it; elsewhere Node would refuse it, or worse.
       application: await prepareApplication(node, entry, workDirectory, {
         codeCache: arch === building,
+        glibcVersion,
         plugins,
       }),
       loader: await fs.readFile(resolveLoaderFile(arch)),
       kernel: { soname: 'modekeep-kernel', bytes: await fs.readFile(resolveKernelAddonFile(arch)) },
       libraries,
+      interpreter,
     })
   } finally {
     await fs.remove(workDirectory)

@@ -8,6 +8,7 @@ const RUNTIME_PACKAGES = ['containerd', 'runc', 'busybox-static']
 const CONTROL_PLANE_PACKAGES = ['etcd-server', 'containernetworking-plugins']
 const EMBEDDER_PACKAGES = ['go-bindata']
 const SHELL_PACKAGES = ['busybox-static']
+const MUSL_PACKAGES = ['musl', 'busybox-static']
 // What a machine without it lacks too: its libraries beside libc.
 const SKOPEO_PACKAGES = ['skopeo', 'libgpgme11', 'libassuan0', 'libdevmapper1.02.1']
 const COMPILER_PACKAGES = ['golang-1.19-go', 'golang-1.19-src']
@@ -52,6 +53,11 @@ export function provideGoBindata(): string {
 export function provideBusybox(): { busybox: string; licence: string } {
   const root = provideUnpackedPackages('busybox', SHELL_PACKAGES)
   return { busybox: `${root}/bin/busybox`, licence: `${root}/usr/share/doc/busybox-static/copyright` }
+}
+
+/** A root directory with musl and a static busybox, in the same way. */
+export function provideMuslRoot(): string {
+  return provideUnpackedPackages('musl', MUSL_PACKAGES)
 }
 
 /** skopeo in the same way: its path, and where its libraries are. */

@@ -12,8 +12,8 @@ export interface PinnedFile {
 }
 
 /**
- * What modekeep carries of GCC's libraries: Debian 11's, GCC 10.2 built against glibc 2.31. Nothing in them asks for more than
- * glibc 2.18, while Debian 12's ask for 2.36; Node itself asks for 2.28. Source: Debian's source package gcc-10, 10.2.1-6.
+ * What modekeep carries of GCC's libraries: Debian 11's, GCC 10.2 built against glibc 2.31. Source: Debian's source package
+ * gcc-10, 10.2.1-6.
  */
 export const GCC_LIBRARY_FILES = {
   x64: {
@@ -87,6 +87,74 @@ export const GCC_LICENCE_FILES = {
     },
     path: 'usr/share/common-licenses/GPL-3',
     sum: '8ceb4b9ee5adedde47b31e975c1d90c73ad27b6b165a1dcd80c7c545eb65b903',
+  },
+} as const satisfies Record<string, PinnedFile>
+
+/**
+ * The C library that modekeep carries: Debian 12's newest. Source: Debian's source package glibc of the same version.
+ * A security update of it changes the addresses and sums here (docs/release.md).
+ */
+const GLIBC_ARCHIVES = {
+  x64: {
+    address: 'pool/main/g/glibc/libc6_2.36-9+deb12u14_amd64.deb',
+    sum: 'ba4f88f73dbc3ae9055f3c20f4523bfdbaf1ad13ff95e258924f77d20b4fbedf',
+  },
+  arm64: {
+    address: 'pool/main/g/glibc/libc6_2.36-9+deb12u14_arm64.deb',
+    sum: '01f4330719fd4f65580e16ea5a0527f372fca750e8f588d26deaf09f2d3b1cf4',
+  },
+} as const satisfies Record<string, PinnedArchive>
+
+const pinX64Glibc = (name: string, sum: string): PinnedFile => ({
+  archive: GLIBC_ARCHIVES.x64,
+  path: `lib/x86_64-linux-gnu/${name}`,
+  sum,
+})
+
+const pinArm64Glibc = (name: string, sum: string): PinnedFile => ({
+  archive: GLIBC_ARCHIVES.arm64,
+  path: `lib/aarch64-linux-gnu/${name}`,
+  sum,
+})
+
+export const GLIBC_LIBRARY_FILES = {
+  x64: {
+    'libc.so.6': pinX64Glibc('libc.so.6', '6b4a45352fd0c540a9c7c718f35ce8c8e46a4e482f9d3885a910c32d1a0e1421'),
+    'libm.so.6': pinX64Glibc('libm.so.6', '7f2ca87f652f56b094462474b076749e90e689d0ecb9cb63c7679820b271b4e7'),
+    'libpthread.so.0': pinX64Glibc(
+      'libpthread.so.0',
+      'b93a680da8a05b939b235c1533572e7a2f6d3d8808bf70209997edc64ea5fedc',
+    ),
+    'libdl.so.2': pinX64Glibc('libdl.so.2', '95d521b2c39fd0333271b6fdcdddff878ae82001a304313a837b8e728ebe3cb1'),
+  },
+  arm64: {
+    'libc.so.6': pinArm64Glibc('libc.so.6', 'e4ac8ae1d81e4865e3aadedb962879cf9415903b3f2ba81ec75e9962b86ab8b0'),
+    'libm.so.6': pinArm64Glibc('libm.so.6', '3c4cb3be0b974edf05f023f85ab15107fb5afc2687163593d0d4cf8e80c17b39'),
+    'libpthread.so.0': pinArm64Glibc(
+      'libpthread.so.0',
+      '434dcd27f22fc8bf236c0c00541a1e503d302aa796c333729a2cd15a4cfe4814',
+    ),
+    'libdl.so.2': pinArm64Glibc('libdl.so.2', 'e5e9474a683596d59cc9e13246bc83878433e53c3befbabd73e3da9ccb5fe174'),
+  },
+} as const satisfies Record<string, Record<string, PinnedFile>>
+
+/** The dynamic linker of the same package. */
+export const GLIBC_INTERPRETER_FILES = {
+  x64: pinX64Glibc('ld-linux-x86-64.so.2', '02bcda52c1a5dfc236f94d9e5255b4a0e26347d8a372a5223b650e31f291ce3c'),
+  arm64: pinArm64Glibc('ld-linux-aarch64.so.1', '17538b8f9889a470c061f69a8fea8124da89627311cd16546c133a89f09056df'),
+} as const satisfies Record<string, PinnedFile>
+
+/** Licences of the GNU C Library in a release. */
+export const GLIBC_LICENCE_FILES = {
+  COPYRIGHT: {
+    archive: GLIBC_ARCHIVES.x64,
+    path: 'usr/share/doc/libc6/copyright',
+    sum: '40c7e1f2118531f038ca22999bd976901254e1bc5cd1b0f0211bdd064c599987',
+  },
+  'LGPL-2.1': {
+    archive: GCC_LICENCE_FILES['GPL-3'].archive,
+    path: 'usr/share/common-licenses/LGPL-2.1',
+    sum: 'dc626520dcd53a22f727af3ee42c770e56c97a64fe3adb063799d8ab032fe551',
   },
 } as const satisfies Record<string, PinnedFile>
 

@@ -32,16 +32,16 @@ export async function createReleaseArchive(
   time: number,
 ): Promise<ReleasedArchive> {
   const node = await provideNodePackage(arch)
-  const libraries = provideDebianLibraries(arch)
+  const carried = provideDebianLibraries(arch)
   const [program, packages] = [
-    await buildProgram(arch, DRIVER_ENTRY_FILE, libraries),
+    await buildProgram(arch, DRIVER_ENTRY_FILE, carried),
     await listBundledPackages(DRIVER_ENTRY_FILE),
   ]
   const sbom = Buffer.from(`${JSON.stringify(createExecutableSbom(await ingredients()), null, 2)}\n`)
   const entries = [
     { path: 'modekeep', bytes: program, isProgram: true },
     { path: 'sbom.cdx.json', bytes: sbom },
-    ...(await createCommonEntries(join(node, 'LICENSE'), packages)),
+    ...(await createCommonEntries(join(node, 'LICENSE'), packages, carried.glibcVersion)),
   ]
   const all = [...entries, { path: 'SHA256SUMS', bytes: Buffer.from(formatSha256Sums(entries)) }]
   const name = `modekeep-${version}-linux-${DEBIAN_ARCHITECTURES[arch]}`
@@ -65,7 +65,7 @@ export async function createReleaseArchive(
       program,
       packages,
       node: { version: nodeVersion, bytes: await fs.readFile(join(node, 'bin/node')), parts: process.versions },
-      libraries,
+      carried,
     }
   }
 }

@@ -4,7 +4,7 @@ import { execa } from 'execa'
 import fs from 'fs-extra'
 import type { TreeFile } from '../archive/tree.ts'
 import { provideDebianFile } from '../fetch/debian.ts'
-import { GCC_LICENCE_FILES } from '../fetch/pinned.ts'
+import { GCC_LICENCE_FILES, GLIBC_LICENCE_FILES, type PinnedFile } from '../fetch/pinned.ts'
 import type { BundledPackage } from './bundled.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
@@ -39,6 +39,7 @@ const PRINTED_FILES: Readonly<Record<string, { args: readonly string[]; form: Re
 export async function createCommonEntries(
   nodeLicense: string,
   packages: readonly BundledPackage[],
+  glibcVersion: string,
 ): Promise<TreeFile[]> {
   const files = await Promise.all(RELEASED_FILES.map((path) => readEntriesBelow(path, join(ROOT, path))))
   const printed = await Promise.all(
@@ -48,13 +49,37 @@ export async function createCommonEntries(
     { path: 'install.sh', bytes: await fs.readFile(join(ROOT, 'install.sh')), isProgram: true },
     { path: 'licenses/node.txt', bytes: await fs.readFile(nodeLicense) },
     { path: 'licenses/npm.txt', bytes: Buffer.from(packages.map(formatPackageLicense).join('\n')) },
-    ...Object.entries(GCC_LICENCE_FILES).map(([name, pinned]) => ({
-      path: `licenses/gcc/${name}`,
-      bytes: fs.readFileSync(provideDebianFile(pinned)),
-    })),
+    ...createLicenceEntries('licenses/gcc', GCC_LICENCE_FILES),
+    ...createLicenceEntries('licenses/glibc', GLIBC_LICENCE_FILES),
+    { path: 'licenses/glibc/CHANGES', bytes: Buffer.from(formatGlibcChanges(glibcVersion)) },
     ...files.flat(),
     ...printed,
   ]
+}
+
+function createLicenceEntries(directory: string, files: Readonly<Record<string, PinnedFile>>): TreeFile[] {
+  return Object.entries(files).map(([name, pinned]) => ({
+    path: `${directory}/${name}`,
+    bytes: fs.readFileSync(provideDebianFile(pinned)),
+  }))
+}
+
+/** The notices that the LGPL 2.1 asks for: what was changed (section 2), the source (4), and how to use another library (6). */
+function formatGlibcChanges(version: string): string {
+  return `The executable of modekeep contains libc.so.6, libm.so.6, libpthread.so.0, libdl.so.2 and ld.so of
+the GNU C Library (glibc), from Debian's package libc6 ${version}, under the GNU Lesser
+General Public License 2.1 or later (LGPL-2.1).
+
+Changed: in ld.so the build of modekeep replaces the paths /etc/ld.so.preload and /etc/ld.so.cache by
+empty strings, and the letters of the system library directories by "-" (hideNodeLibraries in
+scripts/build/interpreter.ts of modekeep's sources). The other files are as Debian published them.
+
+Source: Debian's source package glibc ${version}, in the archive of Debian and published with
+this release.
+
+Another glibc: in modekeep's sources, replace the addresses and sums of GLIBC_* in
+scripts/fetch/pinned.ts, or the files in the cache and their sums, and run "npm run build".
+`
 }
 
 async function readEntriesBelow(path: string, source: string): Promise<TreeFile[]> {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { DebianLibrary } from '../build/libraries.ts'
+import type { CarriedLibraries, DebianLibrary } from '../build/libraries.ts'
 import { type Architecture, DEBIAN_ARCHITECTURES } from '../build/runtime.ts'
 import type { BundledPackage } from './bundled.ts'
 
@@ -11,16 +11,16 @@ export interface ExecutableIngredients {
   time: number
   program: Buffer
   node: { version: string; bytes: Buffer; parts: Readonly<Record<string, string | undefined>> }
-  libraries: readonly DebianLibrary[]
+  carried: CarriedLibraries<DebianLibrary>
   packages: readonly BundledPackage[]
 }
 
 /** A CycloneDX 1.6 bill of materials: nothing in it but what it is made from, so that it can be made again. */
 export function createExecutableSbom(ingredients: ExecutableIngredients): object {
-  const { version, arch, time, program, packages, libraries } = ingredients
+  const { version, arch, time, program, packages } = ingredients
   const components = [
     createNodeComponent(ingredients),
-    ...libraries.map(createLibraryComponent(arch)),
+    ...createLibraryComponents(ingredients),
     ...packages.map(createNpmComponent),
   ]
   const self = {
@@ -138,18 +138,43 @@ function createNodeComponent({ node }: ExecutableIngredients) {
   }
 }
 
-const createLibraryComponent = (arch: Architecture) => (library: DebianLibrary) => {
-  const { name, version } = library.origin
-  const purl = `pkg:deb/debian/${encodeURIComponent(name)}@${version}?arch=${DEBIAN_ARCHITECTURES[arch]}&distro=debian-11`
-  return {
-    type: 'library',
-    'bom-ref': purl,
+/** A component for each of GCC's libraries, which are packages of their own, and one for the C library with its files. */
+function createLibraryComponents({ arch, carried: { libraries, interpreter } }: ExecutableIngredients) {
+  const isGlibc = (library: DebianLibrary) => library.origin.name === interpreter.origin.name
+  const createGccComponent = (library: DebianLibrary) => ({
+    ...createDebianComponent(arch, library.origin, { distro: 'debian-11', upstream: 'gcc-10' }),
     name: library.soname,
-    version,
     hashes: [createSha256Hash(library.bytes)],
     licenses: [{ expression: 'GPL-3.0-or-later WITH GCC-exception-3.1' }],
-    purl,
-  }
+  })
+  const glibc = createDebianComponent(arch, interpreter.origin, { distro: 'debian-12', upstream: 'glibc' })
+  return [
+    ...libraries.filter((library) => !isGlibc(library)).map(createGccComponent),
+    {
+      ...glibc,
+      name: 'glibc',
+      licenses: [{ license: { id: 'LGPL-2.1-or-later' } }],
+      cpe: `cpe:2.3:a:gnu:glibc:${interpreter.origin.version.replace(/-.*/, '')}:*:*:*:*:*:*:*`,
+      pedigree: { notes: `${interpreter.soname} is changed: licenses/glibc/CHANGES` },
+      components: [...libraries.filter(isGlibc), interpreter].map(({ soname, bytes }) => ({
+        type: 'file',
+        'bom-ref': `${glibc.purl}#${soname}`,
+        name: soname,
+        hashes: [createSha256Hash(bytes)],
+      })),
+    },
+  ]
+}
+
+/** @param origin.upstream the source package */
+function createDebianComponent(
+  arch: Architecture,
+  { name, version }: DebianLibrary['origin'],
+  { distro, upstream }: { distro: string; upstream: string },
+) {
+  const qualifiers = `arch=${DEBIAN_ARCHITECTURES[arch]}&distro=${distro}&upstream=${upstream}`
+  const purl = `pkg:deb/debian/${encodeURIComponent(name)}@${encodeURIComponent(version)}?${qualifiers}`
+  return { type: 'library', 'bom-ref': purl, version, purl }
 }
 
 function createShellComponent(arch: Architecture, { bytes, origin: { name, version } }: BusyboxShell) {

@@ -49,7 +49,7 @@ export const TEST_PACKAGES: readonly TestPackage[] = [
   ),
   createTestPackage('libc6-dev', '', 'gcc'),
   createTestPackage('gcc-aarch64-linux-gnu', 'aarch64-linux-gnu-gcc', 'the same for arm64'),
-  createTestPackage('libc6-dev-arm64-cross', '', 'the executable for arm64 is started'),
+  createTestPackage('libc6-dev-arm64-cross', '', 'gcc-aarch64-linux-gnu'),
   createTestPackage(
     'qemu-user-static',
     'qemu-aarch64-static qemu-x86_64-static',

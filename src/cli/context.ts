@@ -15,8 +15,6 @@ type OutputDescriptor = 1 | 2
 export interface OperatorContext extends Omit<DoctorContext, 'configuration'> {
   argv: readonly string[]
   env: Readonly<Record<string, string | undefined>>
-  /** Versions of modekeep and of Node, and the processor architecture. */
-  versions: { version: string; node: string; arch: string }
   host: Host
   /** Writes the log. */
   fs: typeof NodeFs

@@ -62,7 +62,7 @@ function tryWriteStdout(context: OperatorContext, text: string): boolean {
 
 async function runParsedCommand(context: OperatorContext, command: OperatorCommand, isJson: boolean): Promise<number> {
   const { verb } = command
-  const { version } = context.versions
+  const { version, glibc } = context.versions
   const say = (text: string, facts: object) => {
     context.write(isJson ? formatJsonDocument({ verb, ...facts }) : text, STDOUT_FD)
     return EXIT_SUCCESS
@@ -76,7 +76,7 @@ async function runParsedCommand(context: OperatorContext, command: OperatorComma
       return say(text, { topic: command.topic ?? null, text })
     }
     case 'version':
-      return say(`modekeep ${version}\n`, context.versions)
+      return say(`modekeep ${version}${glibc === undefined ? '' : ` (glibc ${glibc})`}\n`, context.versions)
     case 'explain': {
       const codes = listFaultExplanations(command)
       return say(formatFaultExplanations(codes, context.columns(STDOUT_FD)), { codes })

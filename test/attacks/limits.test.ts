@@ -24,7 +24,7 @@ const CALLS = [
 
 /** Limits with which a bare Node aborts or is killed, and what modekeep needs. */
 const SMALL: readonly [name: string, values: readonly number[], needed: string][] = [
-  ['as', [122 << 20, 256 << 20, 2 ** 30], '4294967296 bytes'],
+  ['as', [125 << 20, 256 << 20, 2 ** 30], '4294967296 bytes'],
   ['data', [1 << 20, 64 << 20, 400 << 20], '2147483648 bytes'],
   ['stack', [32 << 10, 64 << 10], '1048576 bytes'],
   ['fsize', [0, 1024, 1 << 20], '67108864 bytes'],

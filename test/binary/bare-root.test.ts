@@ -1,16 +1,17 @@
 import { type SpawnSyncOptions, spawn, spawnSync } from 'node:child_process'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { getuid } from 'node:process'
 import { execa } from 'execa'
 import fs from 'fs-extra'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { CARRIED_LIBRARIES } from '../../scripts/build/libraries.ts'
+import { provideMuslRoot } from '../../scripts/fetch/packages.ts'
 import { isRoot } from '../helpers/stage.ts'
+import { explainUnavailable } from '../helpers/unavailable.ts'
 import { compile } from '../race/compile.ts'
 
 const MODEKEEP = join(import.meta.dirname, '../../dist/modekeep')
-const INTERPRETER = process.arch === 'x64' ? '/lib64/ld-linux-x86-64.so.2' : '/lib/ld-linux-aarch64.so.1'
-const GLIBC = ['libc.so.6', 'libm.so.6', 'libdl.so.2', 'libpthread.so.0', 'librt.so.1']
 const notRoot = getuid?.() === 0 ? '' : 'needs root: run the tests as root'
 
 let directory = ''
@@ -33,44 +34,89 @@ beforeAll(async () => {
 
 afterAll(() => fs.remove(directory))
 
-describe.skipIf(notRoot)(`the executable on a host with glibc only${notRoot && ` (${notRoot})`}`, () => {
-  let root = ''
-  const inside = () => run('/usr/sbin/chroot', [root, '/modekeep', 'init'])
+/** Runs a script in a mount namespace of its own, with a root directory that has /proc; $0 is the directory. */
+const inRoot = (root: string, script: string) => {
+  const whole = `mount -t proc proc "$0/proc"\n[ ! -d "$0/dev" ] || mount --rbind /dev "$0/dev"\n${script}`
+  const args = ['--mount', '--propagation', 'private', 'sh', '-ec', whole, root]
+  return run('unshare', args, { env: { PATH: process.env.PATH } })
+}
 
-  beforeAll(async () => {
-    root = join(directory, 'root')
-    const libc = /\S*\/libc\.so\.6$/m.exec(await fs.readFile('/proc/self/maps', 'utf8'))?.[0] ?? ''
-    const present = GLIBC.map((name) => join(dirname(libc), name)).filter((path) => fs.existsSync(path))
-    for (const path of [INTERPRETER, ...present]) await fs.copy(await fs.realpath(path), join(root, path))
+const DIRECTORY = '/pods/p/volumes/modekeep~fs/v'
+const OPTIONS = '{"source":"/srv/data","kubernetes.io/fsGroup":"2000","ownership":"walk"}'
+const SUCCESS = '{"status":"Success"}\n'
+
+/** A root directory with the executable, and what kubelet and an administrator of a node have. */
+async function makeNodeRoot(root: string): Promise<string> {
+  for (const path of ['proc', 'dev', 'srv/data', DIRECTORY]) await fs.mkdirp(join(root, path))
+  await fs.copy(MODEKEEP, join(root, 'modekeep'))
+  await fs.writeFile(join(root, 'srv/data/file'), 'content\n', { mode: 0o640 })
+  const config = { stateDir: '/state', logFile: '/log', allow: [{ sources: ['/srv/*'] }] }
+  await fs.outputJson(join(root, 'etc/modekeep/config.json'), config)
+  return root
+}
+
+describe.skipIf(notRoot)(`the executable in a root directory without a C library${notRoot && ` (${notRoot})`}`, () => {
+  it('replies to init with nothing but /proc', async () => {
+    const root = join(directory, 'empty')
+    await fs.mkdirp(join(root, 'proc'))
     await fs.copy(MODEKEEP, join(root, 'modekeep'))
-    await fs.mkdir(join(root, 'proc'))
-  })
-
-  it('replies to init', async () => {
-    await execa('mount', ['-t', 'proc', 'proc', join(root, 'proc')])
-    try {
-      expect(inside()).toEqual({ status: 0, output: answer })
-    } finally {
-      await execa('umount', [join(root, 'proc')])
-    }
+    expect(inRoot(root, 'chroot "$0" /modekeep init')).toEqual({ status: 0, output: answer })
   })
 
   it('replies with a failure if /proc is missing', () => {
-    const { status, output } = inside()
+    const { status, output } = run('/usr/sbin/chroot', [join(directory, 'empty'), '/modekeep', 'init'])
     expect(status).toBe(0)
     expect(JSON.parse(output)).toMatchObject({ status: 'Failure', message: expect.stringContaining('/proc') })
   })
 
-  it('replies with a failure if glibc is missing', async () => {
-    await execa('mount', ['-t', 'proc', 'proc', join(root, 'proc')])
-    try {
-      await fs.move(join(root, INTERPRETER), join(root, 'away'))
-      const { status, output } = inside()
-      expect(status).toBe(0)
-      expect(JSON.parse(output)).toMatchObject({ status: 'Failure', message: expect.stringContaining('no glibc') })
-    } finally {
-      await execa('umount', [join(root, 'proc')])
-    }
+  it('mounts with a group, heals, unmounts and restores, with the volume, the configuration, /proc and /dev alone', async () => {
+    const root = await makeNodeRoot(join(directory, 'node'))
+    const calls = [`mount ${DIRECTORY} '${OPTIONS}'`, 'heal --json', `unmount ${DIRECTORY}`, 'restore /srv/data --json']
+    const lines = calls.map((call) => `chroot "$0" /modekeep ${call}`)
+    const { status, output } = inRoot(
+      root,
+      [lines[0], `stat -c %g "$0${DIRECTORY}/file"`, ...lines.slice(1)].join('\n'),
+    )
+    const [mounted, group, healed, unmounted, restored] = output.split('\n')
+    expect({ status, mounted, group, unmounted }).toEqual({
+      status: 0,
+      mounted: SUCCESS.trim(),
+      group: '2000',
+      unmounted: SUCCESS.trim(),
+    })
+    expect(JSON.parse(healed ?? '')).toMatchObject({ kind: 'Heal' })
+    expect(JSON.parse(restored ?? '')).toMatchObject({ kind: 'Restore' })
+    expect((await fs.stat(join(root, 'srv/data/file'))).gid).toBe(0)
+  })
+
+  it('mounts and unmounts where the C library is musl, and does not load it', async ({ skip }) => {
+    const musl = explainUnavailable(provideMuslRoot)
+    if (musl !== '') skip(musl)
+    const root = join(directory, 'musl')
+    await fs.copy(provideMuslRoot(), root)
+    await makeNodeRoot(root)
+    const { status, output } = inRoot(
+      root,
+      `chroot "$0" /bin/busybox sh -ec '
+         /modekeep init
+         /modekeep mount ${DIRECTORY} "$1"
+         /bin/busybox cat ${DIRECTORY}/file
+         /modekeep unmount ${DIRECTORY}
+         /modekeep version' sh '${OPTIONS}'`,
+    )
+    expect(status).toBe(0)
+    expect(output.startsWith(`${answer}${SUCCESS}content\n${SUCCESS}modekeep `)).toBe(true)
+  })
+
+  it('ignores /etc/ld.so.preload and /etc/ld.so.cache of the node', async () => {
+    const root = join(directory, 'preload')
+    await fs.mkdirp(join(root, 'proc'))
+    await fs.copy(MODEKEEP, join(root, 'modekeep'))
+    // ld.so would complain about both on stderr.
+    await fs.outputFile(join(root, 'etc/ld.so.preload'), '/evil.so\n')
+    await fs.outputFile(join(root, 'etc/ld.so.cache'), 'not a cache')
+    await fs.outputFile(join(root, 'evil.so'), 'not a library')
+    expect(inRoot(root, 'chroot "$0" /modekeep init')).toEqual({ status: 0, output: answer })
   })
 })
 
@@ -122,8 +168,7 @@ describe('a hostile environment variable', () => {
     )
     const { failed } = await execa('gcc', ['-shared', '-fPIC', '-o', at('evil.so'), source], { reject: false })
     if (failed) await fs.writeFile(at('evil.so'), 'not a library: ld.so complains about it on stderr')
-    for (const name of [...GLIBC, 'libstdc++.so.6', 'libgcc_s.so.1', 'libatomic.so.1'])
-      await fs.copy(at('evil.so'), at(`libraries/${name}`))
+    for (const name of CARRIED_LIBRARIES) await fs.copy(at('evil.so'), at(`libraries/${name}`))
   })
 
   const expectUnmoved = async (env: Record<string, string>) => {

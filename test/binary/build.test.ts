@@ -5,36 +5,54 @@ import fs from 'fs-extra'
 import { describe, expect, it } from 'vitest'
 import { prepareApplication } from '../../scripts/build/application.ts'
 import { ELF_SEGMENT_TYPES, readElfSegments } from '../../scripts/build/elf.ts'
-import { CARRIED_LIBRARIES, provideDebianLibraries } from '../../scripts/build/libraries.ts'
-import { findNewestGlibcVersion, readVersionNeeds } from '../../scripts/build/needed.ts'
+import { provideDebianLibraries, readGlibcVersion } from '../../scripts/build/libraries.ts'
+import { readVersionNeeds } from '../../scripts/build/needed.ts'
 import { buildProgram } from '../../scripts/build/program.ts'
-import { ARCHITECTURES, type Architecture } from '../../scripts/build/runtime.ts'
+import { ARCHITECTURES, type Architecture, provideNodePackage } from '../../scripts/build/runtime.ts'
+import { provideDebianFile } from '../../scripts/fetch/debian.ts'
+import { GLIBC_INTERPRETER_FILES } from '../../scripts/fetch/pinned.ts'
 import { skipIfUnavailable } from '../helpers/unavailable.ts'
 
-const OLDEST_GLIBC = '2.28'
-
+const TRIPLETS = { x64: 'x86_64-linux-gnu', arm64: 'aarch64-linux-gnu' } as const
 const node = createRequire(import.meta.url).resolve(`node-linux-${process.arch}/bin/node`)
 const carried = skipIfUnavailable(provideDebianLibraries)
-const isAtMost = (version: string) =>
-  /^\d/.test(version) && version.localeCompare(OLDEST_GLIBC, 'en', { numeric: true }) <= 0
 
-describe('the host libraries that the executable needs', () => {
-  const files = ARCHITECTURES.flatMap((arch) => CARRIED_LIBRARIES.map((soname) => [arch, soname] as const))
-
-  it.each(files)(`%s: %s needs no glibc newer than ${OLDEST_GLIBC}`, (arch, soname) => {
-    const library = carried(arch).find((one) => one.soname === soname)
-    expect(isAtMost(findNewestGlibcVersion([library?.bytes ?? Buffer.alloc(0)]))).toBe(true)
+describe.each(ARCHITECTURES)('the libraries that the executable for %s carries', (arch) => {
+  it('are all that Node and they need, in all the versions that they need', async () => {
+    const { libraries, interpreter } = carried(arch)
+    const node = await fs.readFile(join(await provideNodePackage(arch), 'bin/node'))
+    const provided = new Map([...libraries, interpreter].map(({ soname, bytes }) => [soname, bytes.toString('latin1')]))
+    for (const elf of [node, ...libraries.map(({ bytes }) => bytes)]) {
+      for (const { soname, versions } of readVersionNeeds(elf, readElfSegments(elf))) {
+        const missing = versions.filter((version) => !provided.get(soname)?.includes(`\0${version}\0`))
+        expect({ soname, missing }).toEqual({ soname, missing: [] })
+      }
+    }
   })
 
-  it('Node needs no glibc newer than the oldest supported one', async () => {
-    expect(isAtMost(findNewestGlibcVersion([await fs.readFile(node)]))).toBe(true)
+  it('have a C library of the version that the executable reports', () => {
+    const { libraries, glibcVersion } = carried(arch)
+    const libc = libraries.find(({ soname }) => soname === 'libc.so.6')
+    expect(readGlibcVersion(libc?.bytes ?? Buffer.alloc(0))).toBe(glibcVersion)
   })
 
-  it('Node needs only glibc from the host, as the executable carries its other libraries', async () => {
-    const elf = await fs.readFile(node)
-    const asked = readVersionNeeds(elf, readElfSegments(elf)).map((need) => need.soname)
-    const glibc = /^(ld-linux-[a-z0-9-]+\.so\.\d|lib(c|dl|m|pthread|rt)\.so\.\d)$/
-    expect(asked.filter((soname) => !glibc.test(soname)).sort()).toEqual([...CARRIED_LIBRARIES].sort())
+  it('have an ld.so that names no list and no directory of the node', () => {
+    const { interpreter } = carried(arch)
+    const original = fs.readFileSync(provideDebianFile(GLIBC_INTERPRETER_FILES[arch]))
+    const paths = (elf: Buffer) =>
+      elf
+        .toString('latin1')
+        .match(/(?<=\0)\/(?:etc\/ld\.so|(?:usr\/)?lib)[^\0]*(?=\0)/g)
+        ?.filter((path) => !path.includes('ld-linux'))
+    expect(new Set(paths(original))).toEqual(
+      new Set([
+        '/etc/ld.so.cache',
+        '/etc/ld.so.preload',
+        ...['/lib/', '/usr/lib/'].flatMap((top) => [top, `${top}${TRIPLETS[arch]}/`]),
+      ]),
+    )
+    expect(paths(interpreter.bytes) ?? []).toEqual([])
+    expect(interpreter.bytes.length).toBe(original.length)
   })
 })
 

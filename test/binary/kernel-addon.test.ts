@@ -1,6 +1,7 @@
 import { spawn, spawnSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { CARRIED_LIBRARIES } from '../../scripts/build/libraries.ts'
 import { cannotServe, FuseNode, until } from '../helpers/fuse-node.ts'
 import { cannotInject } from '../helpers/inject.ts'
 import { BinaryNode } from '../helpers/kubelet-call.ts'
@@ -55,7 +56,8 @@ describe.skipIf(process.getuid?.() !== 0)('the kernel addon of the executable (s
 })
 
 describe.skipIf(cannotInject !== '')(addSkipReason('loading of the kernel addon', cannotInject), () => {
-  const file = '/proc/self/fd/6'
+  // Behind the standard streams and the libraries.
+  const file = `/proc/self/fd/${3 + CARRIED_LIBRARIES.length}`
   const run = (...args: string[]) => {
     const strike = ['-f', '-qq', '-o', '/dev/null', '-P', file, '-e', 'inject=openat:error=EIO']
     return spawnSync('strace', [...strike, BINARY, ...args], { encoding: 'utf8' })

@@ -39,8 +39,8 @@ describe.skipIf(!isBuilt)(built("an operator's arguments"), () => {
     [['plan', '--help'], 'modekeep plan DIR --fsgroup G'],
     [['apply', '/nowhere', '-h'], 'modekeep apply DIR --fsgroup G'],
     [['restore', '--help'], 'Examples:\n  modekeep restore /srv/volumes/data --dry-run\n'],
-    [['version'], /^modekeep \d+\.\d+\.\d+\n$/],
-    [['--version'], /^modekeep \d+\.\d+\.\d+\n$/],
+    [['version'], /^modekeep \d+\.\d+\.\d+ \(glibc 2\.\d+\S*\)\n$/],
+    [['--version'], /^modekeep \d+\.\d+\.\d+ \(glibc 2\.\d+\S*\)\n$/],
   ])("the operator's arguments %j print only to stdout and succeed", (args, text) => {
     const said = run(args)
     expect(said.stdout).toMatch(text)

@@ -22,7 +22,7 @@ beforeEach(() => {
 const world = (argv: string[], more: Partial<OperatorContext> = {}): OperatorContext => ({
   argv,
   env: {},
-  versions: { version: '1.2.3', node: '26.0.0', arch: 'x64' },
+  versions: { version: '1.2.3', node: '26.0.0', glibc: '2.36-9', arch: 'x64' },
   host: stage.host,
   fs: stage.fs,
   diagnosis: {} as OperatorContext['diagnosis'],
@@ -95,6 +95,7 @@ describe("an operator's verb", () => {
       kind: 'Version',
       version: '1.2.3',
       node: '26.0.0',
+      glibc: '2.36-9',
       arch: 'x64',
     })
     streams[1] = ''

@@ -46,7 +46,7 @@ it('a downloaded file whose SHA-256 differs from the pinned one is refused and n
   expect(fs.existsSync(join(CACHE_DIRECTORY, 'gcc-10-base_10.2.1-6_amd64/TODO.Debian'))).toBe(false)
 })
 
-it("a build without apt and cache carries the machine's own libraries, and prints the glibc that they need", () => {
+it("a build without apt and cache carries the machine's own libraries, and prints the version of their glibc", () => {
   const work = fs.mkdtempSync(join(tmpdir(), 'modekeep-without-apt-'))
   onTestFinished(() => fs.rmSync(work, { recursive: true, force: true }))
   fs.writeFileSync(join(work, 'main.ts'), "console.log('it runs')\n")
@@ -58,9 +58,11 @@ it("a build without apt and cache carries the machine's own libraries, and print
      const bytes = await buildProgram(process.arch, '${work}/main.ts')
      fs.writeFileSync('${work}/program', bytes, { mode: 0o755 })`,
   ])
-  expect(build).toMatchObject({ status: 0, stderr: expect.stringContaining("this machine's own libraries: /") })
+  expect(build).toMatchObject({
+    status: 0,
+    stderr: expect.stringContaining("this machine's own libraries, with glibc 2."),
+  })
   expect(build.stderr).toContain('apt-get is missing')
-  expect(build.stderr).toMatch(/needs glibc 2\.\d+ or newer/)
   expect(spawnSync(join(work, 'program'), { encoding: 'utf8' })).toMatchObject({ status: 0, stdout: 'it runs\n' })
 })
 

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { provideDebianLibraries } from '../../scripts/build/libraries.ts'
 import { ARCHITECTURES, type Architecture, DEBIAN_ARCHITECTURES } from '../../scripts/build/runtime.ts'
 import { provideDebianFile } from '../../scripts/fetch/debian.ts'
-import { BUSYBOX_FILES, GCC_LIBRARY_FILES, GCC_LICENCE_FILES } from '../../scripts/fetch/pinned.ts'
+import { BUSYBOX_FILES, GCC_LIBRARY_FILES, GCC_LICENCE_FILES, GLIBC_LICENCE_FILES } from '../../scripts/fetch/pinned.ts'
 import { SIGNING_KEY_VARIABLE } from '../../scripts/release/signature.ts'
 import { linksOf } from '../docs/pages.ts'
 import { fullSized } from '../helpers/size.ts'
@@ -25,7 +25,8 @@ const sum = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
 
 const unavailable = explainUnavailable(() => {
   for (const arch of made) provideDebianLibraries(arch)
-  for (const licence of Object.values(GCC_LICENCE_FILES)) provideDebianFile(licence)
+  for (const files of [GCC_LICENCE_FILES, GLIBC_LICENCE_FILES])
+    for (const licence of Object.values(files)) provideDebianFile(licence)
   for (const arch of made) provideDebianFile(BUSYBOX_FILES[arch])
 })
 
@@ -132,6 +133,7 @@ describe.skipIf(unavailable)(`a release${unavailable && ` (${unavailable})`}`, (
       'licenses/node.txt',
       'licenses/npm.txt',
       ...['COPYRIGHT', 'GPL-3'].map((name) => `licenses/gcc/${name}`),
+      ...['CHANGES', 'COPYRIGHT', 'LGPL-2.1'].map((name) => `licenses/glibc/${name}`),
     ]
     expect(files).toEqual(
       expect.arrayContaining([
@@ -244,6 +246,27 @@ describe.skipIf(unavailable)(`the bill of materials${unavailable && ` (${unavail
         `${decodeURIComponent(debian)}_${version}_${DEBIAN_ARCHITECTURES[own]}.deb`,
       )
     }
+  })
+
+  it('names the C library with its version, its source package and each of its files', () => {
+    const { glibcVersion, libraries, interpreter } = provideDebianLibraries(own)
+    const glibc = componentOf('glibc')
+    expect(glibc).toMatchObject({
+      version: glibcVersion,
+      licenses: [{ license: { id: 'LGPL-2.1-or-later' } }],
+      purl: expect.stringMatching(/^pkg:deb\/debian\/libc6@[^?]*\?.*&upstream=glibc$/),
+    })
+    const carried = new Map([...libraries, interpreter].map(({ soname, bytes }) => [soname, sum(bytes)]))
+    const named = glibc.components.map(({ name, hashes }: { name: string; hashes: { content: string }[] }) => [
+      name,
+      hashes[0]?.content,
+    ])
+    expect(named).toHaveLength(5)
+    for (const [name, content] of named) expect(content, name).toBe(carried.get(name))
+    expect(execFileSync(join(unpacked, 'modekeep'), ['version'], { encoding: 'utf8' })).toContain(
+      `(glibc ${glibcVersion})`,
+    )
+    expect(String(read(unpacked, 'licenses/glibc/CHANGES'))).toContain(`source package glibc ${glibcVersion}`)
   })
 
   it('names exactly the bundled npm packages, with locked versions and shipped licences', () => {

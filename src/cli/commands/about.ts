@@ -43,7 +43,7 @@ export const helpVerb = {
 
 export const versionVerb = {
   summary: 'print the version',
-  text: ['Prints the version; with --json also that of the runtime it carries.'],
+  text: ['Prints the version and that of the C library in the executable; with --json also that of Node.'],
   options: {},
   examples: ['modekeep version --json'],
   read: () => ({ verb: 'version' as const }),

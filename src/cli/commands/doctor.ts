@@ -21,6 +21,7 @@ import {
   checkRootSetGidBits,
   checkTmpfsMemory,
 } from '../doctor/records.ts'
+import { type ExecutableVersions, reportVersions } from '../doctor/versions.ts'
 import type { OutputLine } from '../output/output.ts'
 import { readPathOption } from './operands.ts'
 import type { DocumentVerb } from './verb.ts'
@@ -74,10 +75,12 @@ export interface DoctorContext {
   configuration: ConfigurationFile
   /** This program's own file; undefined if it runs from its sources. */
   executable: string | undefined
+  versions: ExecutableVersions
 }
 
 /** Every check, by the area under which doctor reports it. */
 const DOCTOR_CHECKS = {
+  modekeep: [({ versions }) => reportVersions(versions)],
   kernel: [({ diagnosis }) => checkKernel(diagnosis.features(), diagnosis.release())],
   'system calls': [({ diagnosis }) => checkSystemCalls(diagnosis.selfTest())],
   helpers: [({ diagnosis }, { config }) => checkHelperPrograms(diagnosis, config)],

@@ -151,10 +151,15 @@ describe('doctor, for the node,', () => {
       },
     }
     const configuration = { file: '/none.json', faults: [] }
-    const found = await runDoctor(stage.session(), { diagnosis: broken, configuration, executable: undefined })
+    const versions = { version: '1.2.3', node: '26.0.0', glibc: '2.36-9', arch: 'x64' }
+    const context = { diagnosis: broken, configuration, executable: undefined, versions }
+    const found = await runDoctor(stage.session(), context)
     const unchecked = found.findings.filter(({ text }) => text.startsWith('this could not be checked'))
     expect(unchecked.map(({ area, level }) => [area, level])).toContainEqual(['system calls', 'fault'])
-    expect(found.findings.map(({ text }) => text)).toContain('volumes on record: 0')
+    const texts = found.findings.map(({ text }) => text)
+    expect(texts).toEqual(
+      expect.arrayContaining(['modekeep 1.2.3 with Node 26.0.0 and glibc 2.36-9', 'volumes on record: 0']),
+    )
     expect(found.ok + found.warnings + found.faults).toBe(found.findings.length)
   })
 })

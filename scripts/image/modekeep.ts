@@ -24,20 +24,10 @@ export interface ModekeepImageParts {
 export const IMAGE_NAME = 'modekeep'
 
 /**
- * What the manifests run beside the driver: on-node and modekeep are shell scripts, which enter the node's mount namespace;
- * the installer tries the driver by chroot; what waits after an uninstall sleeps.
+ * Programs in addition to the driver: on-node and modekeep are shell scripts, which enter the node's mount namespace. After an
+ * uninstall a container sleeps.
  */
-const BUSYBOX_APPLETS = ['sh', 'nsenter', 'chroot', 'sleep']
-
-/** The driver needs a C library: the node's own, which the containers that start it in here have at /host. */
-const LIBRARY_ENTRIES: readonly TarEntry[] = [
-  { path: 'host', directory: true, mode: 0o755 },
-  { path: 'usr', directory: true, mode: 0o755 },
-  { path: 'lib', link: 'host/lib' },
-  { path: 'lib64', link: 'host/lib64' },
-  { path: 'usr/lib', link: '../host/usr/lib' },
-  { path: 'usr/lib64', link: '../host/usr/lib64' },
-]
+const BUSYBOX_APPLETS = ['sh', 'nsenter', 'sleep']
 
 /** The docker-archive of the image, for this processor. The same parts are always the same bytes. */
 export function createModekeepImage({
@@ -73,7 +63,6 @@ export function createImageEntries(program: Buffer, busybox: string, licence: st
   })
   return [
     ...createShellRoot(busybox, BUSYBOX_APPLETS),
-    ...LIBRARY_ENTRIES,
     ...commands.map((command) => file(`bin/${command}`, `${IMAGE_COMMANDS_DIRECTORY}/${command}`, 0o755)),
     file('LICENSE', `${ROOT}/LICENSE`, 0o644),
     ...(licence === '' ? [] : [file('LICENSE.busybox', licence, 0o644)]),

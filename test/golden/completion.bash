@@ -86,11 +86,11 @@ _modekeep() {
           --binary) words="" files=-f records="" ;;
           --sha256) words="" files= records="" ;;
           --config) words="" files=-f records="" ;;
-          --try-in) words="" files=-d records="" ;;
+          --node-root) words="" files=-d records="" ;;
           --plugin-dir) words="" files=-d records="" ;;
           --root) words="" files=-d records="" ;;
           --proc) words="" files=-d records="" ;;
-          *) options="--binary --sha256 --config --try-in --any-kubelet --plugin-dir --dry-run --root --proc --json -h --help"; words="" files= records="" ;;
+          *) options="--binary --sha256 --config --node-root --any-kubelet --plugin-dir --dry-run --root --proc --json -h --help"; words="" files= records="" ;;
         esac
         ;;
       uninstall)

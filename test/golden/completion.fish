@@ -105,7 +105,7 @@ complete -c modekeep -n '__modekeep_at migrate' -F
 complete -c modekeep -n '__modekeep_at install' -l binary -r -F -d 'the executable to install (default: this one)'
 complete -c modekeep -n '__modekeep_at install' -l sha256 -x -d 'refuse the executable unless this is its SHA-256 (default: the one in SHA256SUMS beside it, as releases have it; where that is not there, none)'
 complete -c modekeep -n '__modekeep_at install' -l config -r -F -d 'install this as the node\'s configuration, unless the driver finds a fault in it'
-complete -c modekeep -n '__modekeep_at install' -l try-in -x -a '(__fish_complete_directories (commandline -ct) "")' -d 'try the driver in the system below DIR: for a container that has the node\'s directories at their own paths, but not its C library'
+complete -c modekeep -n '__modekeep_at install' -l node-root -x -a '(__fish_complete_directories (commandline -ct) "")' -d 'read kubelet\'s configuration below DIR: for a container that has the node\'s root directory there'
 complete -c modekeep -n '__modekeep_at install' -l any-kubelet -d 'install in the directory of --plugin-dir although the kubelet that runs looks in another one'
 complete -c modekeep -n '__modekeep_at install' -l plugin-dir -x -a '(__fish_complete_directories (commandline -ct) "")' -d 'kubelet\'s volume plugin directory (default: what the running kubelet uses)'
 complete -c modekeep -n '__modekeep_at install' -l dry-run -d 'print every step and change nothing; needs no root'

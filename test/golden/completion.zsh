@@ -178,7 +178,7 @@ _modekeep() {
         '(--binary)--binary=[the executable to install (default\: this one)]:FILE:_files' \
         '(--sha256)--sha256=[refuse the executable unless this is its SHA-256 (default\: the one in SHA256SUMS beside it, as releases have it; where that is not there, none)]:SUM: ' \
         '(--config)--config=[install this as the node'\''s configuration, unless the driver finds a fault in it]:FILE:_files' \
-        '(--try-in)--try-in=[try the driver in the system below DIR\: for a container that has the node'\''s directories at their own paths, but not its C library]:DIR:_files -/' \
+        '(--node-root)--node-root=[read kubelet'\''s configuration below DIR\: for a container that has the node'\''s root directory there]:DIR:_files -/' \
         '(--any-kubelet)--any-kubelet[install in the directory of --plugin-dir although the kubelet that runs looks in another one]' \
         '(--plugin-dir)--plugin-dir=[kubelet'\''s volume plugin directory (default\: what the running kubelet uses)]:DIR:_files -/' \
         '(--dry-run)--dry-run[print every step and change nothing; needs no root]' \

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import {
@@ -13,7 +13,6 @@ import {
   run,
   uninstall,
   type World,
-  writeDriver,
 } from './world.ts'
 
 const GOOD = '{ "allow": [{ "sources": ["/srv/volumes/*"] }] }\n'
@@ -80,21 +79,6 @@ needing(missing.root, missing.dist).describe('a configuration given to the insta
     const { exitCode, stderr } = await install(world, BINARY, {}, '--config', join(world.base, 'none'))
     expect([exitCode, stderr]).toEqual([1, expect.stringContaining('none is not a readable file')])
     expect(listing(world.root)).toHaveLength(1)
-  })
-})
-
-needing(missing.root).describe('--try-in', () => {
-  it('--try-in tests the driver in the given root directory', async () => {
-    const world = makeWorld()
-    expect(await install(world, writeDriver(world, 'a'), {}, '--try-in', '/')).toMatchObject({
-      exitCode: 0,
-      stderr: '',
-    })
-    const empty = join(world.base, 'empty')
-    mkdirSync(empty)
-    const { exitCode, stderr } = await install(world, writeDriver(world, 'b'), {}, '--try-in', empty)
-    expect([exitCode, stderr]).toEqual([1, expect.stringContaining('init gave exit status 127')])
-    expect(readFileSync(world.driver, 'utf8')).toBe(readFileSync(writeDriver(world, 'a'), 'utf8'))
   })
 })
 

@@ -159,21 +159,23 @@ describe('a named plugin directory', () => {
 })
 
 needing(missing.root, missing.dist, missing.setpriv).describe('the executable', () => {
-  const without = ['setpriv', '--bounding-set=-all,+sys_chroot', '--no-new-privs']
+  const without = ['setpriv', '--bounding-set=-all', '--no-new-privs']
+  const inWorld = (world: World) => `${world.root}/kubelet.yaml`
+  const atRoot = () => '/kubelet.yaml'
 
   it.each([
-    ['as root', []],
-    ['without permission to inspect other processes, as in the container', without],
-  ])('the executable compares the named plugin directory with that of a running kubelet, %s', async (_, prefix) => {
+    ['as root', [], inWorld],
+    ['without permission to inspect other processes', without, inWorld],
+    ['with the root directory of the node elsewhere, as in the container', without, atRoot],
+  ])('the executable compares the named plugin directory with that of a running kubelet, %s', async (_, prefix, at) => {
     const world = makeWorld()
     put(world, 'kubelet.yaml', 'volumePluginDir: /srv/of-kubelet\n')
-    const kubelet = spawn('/bin/sh', ['-c', 'echo; read _', 'sh', `--config=${world.root}/kubelet.yaml`], {
-      argv0: 'kubelet',
-    })
+    const kubelet = spawn('/bin/sh', ['-c', 'echo; read _', 'sh', `--config=${at(world)}`], { argv0: 'kubelet' })
     onTestFinished(() => void kubelet.kill('SIGKILL'))
     await new Promise((resolve) => kubelet.stdout.once('data', resolve))
     const run = (directory: string) => {
       const args = ['install', '--dry-run', '--binary', writeDriver(world, 'a'), '--plugin-dir', directory]
+      if (at === atRoot) args.push('--node-root', world.root)
       const [file = '', ...rest] = [...prefix, BINARY, ...args]
       return execa(file, rest, { reject: false })
     }

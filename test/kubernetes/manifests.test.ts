@@ -252,7 +252,7 @@ describe('the containers', () => {
   it('have only the needed capabilities', () => {
     const template = rendered()
     const capabilities = (name: string) => named(template, name)?.securityContext.capabilities
-    expect(capabilities('install')).toEqual({ drop: ['ALL'], add: ['SYS_CHROOT'] })
+    expect(capabilities('install')).toEqual({ drop: ['ALL'] })
     expect(capabilities('modekeep').drop).toEqual(['ALL'])
     expect(capabilities('modekeep').add.toSorted()).toEqual(HEAL.toSorted())
     for (const key of ['hostNetwork', 'hostIPC']) expect(template.spec[key]).toBeUndefined()

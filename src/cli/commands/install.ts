@@ -39,9 +39,7 @@ export const installVerb = {
       'refuse the executable unless this is its SHA-256 (default: the one in SHA256SUMS beside it, as releases have it; ' +
       'where that is not there, none)',
     config: "install this as the node's configuration, unless the driver finds a fault in it",
-    'try-in':
-      "try the driver in the system below DIR: for a container that has the node's directories at their own paths, " +
-      'but not its C library',
+    'node-root': "read kubelet's configuration below DIR: for a container that has the node's root directory there",
     'any-kubelet': 'install in the directory of --plugin-dir although the kubelet that runs looks in another one',
     ...COMMON_INSTALL_OPTIONS,
   },
@@ -58,8 +56,8 @@ export const installVerb = {
     /** SHA-256 of the executable, 64 lower-case hexadecimal digits. */
     sha256: args.given.get('sha256')?.toLowerCase(),
     config: readPathOption('config', args),
-    /** Root directory in which the driver is tried. */
-    tryIn: readPathOption('try-in', args),
+    /** Root directory of the node, as this process sees it; undefined: its own. */
+    nodeRoot: readPathOption('node-root', args),
     /** Accepts a directory that the running kubelet does not use. */
     isForAnyKubelet: args.given.has('any-kubelet'),
   }),

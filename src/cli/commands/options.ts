@@ -130,7 +130,7 @@ const OPTION_FORMS = {
   config: createFileForm(checkNonEmptyPath),
   purge: createFlagForm(),
   root: createDirectoryForm(checkNonEmptyPath),
-  'try-in': createDirectoryForm(checkNonEmptyPath),
+  'node-root': createDirectoryForm(checkNonEmptyPath),
   'any-kubelet': createFlagForm(),
   proc: createDirectoryForm(checkNonEmptyPath),
   man: createFlagForm(),

@@ -91,7 +91,7 @@ export function assertExecutableSum(
 }
 
 /**
- * Rejects a file that the kernel would not run, because chroot(1) would let a shell run its bytes as commands.
+ * Rejects a file that the kernel would not run, because execvp(3) would let a shell run its bytes as commands.
  * @param copy the file that is inspected; `path` is for messages
  * @throws {Refusal} if the file is neither a script nor an ELF file of this processor
  */
@@ -111,13 +111,9 @@ export function assertExecutableFormat(files: NodeFiles, path: string, copy: str
  * @param config path of the configuration to use instead of the node's
  * @returns the fault of the reply from kubelet's view, undefined for a success; the reply; the reply for messages
  */
-export async function callDriverInit(
-  { admin, command, stop }: InstallSite<InstallCommand>,
-  driver: string,
-  config?: string,
-) {
+export async function callDriverInit({ admin, stop }: InstallSite<InstallCommand>, driver: string, config?: string) {
   const { text, status, isLate } = await admin.tryDriver({
-    command: command.tryIn === undefined ? [driver, 'init'] : ['chroot', command.tryIn, driver, 'init'],
+    command: [driver, 'init'],
     environment: { PATH: DRIVER_SEARCH_PATH, ...(config !== undefined && { MODEKEEP_CONFIG: config }) },
     seconds: INIT_TIMEOUT_SECONDS,
     stop,
@@ -152,10 +148,8 @@ export async function assertInitSucceeds(
   }
   const { fault, text, shown } = await callDriverInit(site, staged, config)
   if (fault === undefined) return
-  const remedy = text.includes('error while loading shared libraries')
-    ? 'install the named library (libatomic.so.1: package libatomic1 or libatomic)'
-    : /Permission denied|EACCES/.test(text)
-      ? `is the file system of ${plugins} mounted noexec?`
-      : 'the driver that was installed before, if any, is untouched'
+  const remedy = /Permission denied|EACCES/.test(text)
+    ? `is the file system of ${plugins} mounted noexec?`
+    : 'the driver that was installed before, if any, is untouched'
   throw createInstallRefusal([`${path} does not work here: init gave ${fault}`, shown, remedy])
 }

@@ -130,7 +130,7 @@ export function checkNamedPluginDirectory(
   const { admin, command, warn } = job
   const { files } = admin
   // A container has the node's files, but cannot see kubelet's executable.
-  const view = root || (command.tryIn ?? '')
+  const view = root || (command.nodeRoot ?? '')
   const found = findKubelets(files, proc, view, 'an unseen executable is believed')
   if (found.length === 0) return 'named by --plugin-dir; no kubelet is seen, so nobody says whether it looks there'
   const wanted = identifyDirectory(files, [root], named)

@@ -20,7 +20,7 @@ export const CARRIED_LIBRARIES = [
 ] as const
 
 /** The dynamic linker of glibc for each processor. */
-export const INTERPRETERS = {
+const INTERPRETERS = {
   x64: 'ld-linux-x86-64.so.2',
   arm64: 'ld-linux-aarch64.so.1',
 } as const satisfies Record<Architecture, string>

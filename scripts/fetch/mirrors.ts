@@ -9,6 +9,9 @@ const APT_OPTIONS = ['APT::Sandbox::User=root', 'Acquire::Retries=1', 'Acquire::
   option,
 ])
 
+/** Where mirrors of Debian's security archive have their packages; others have none there. */
+const SECURITY_POOL = 'pool/updates/'
+
 /** Part of every apt, for no other use than to fetch one file by address and sum. */
 const APT_HELPER_PATH = '/usr/lib/apt/apt-helper'
 
@@ -22,7 +25,8 @@ const APT_HELPER_PATH = '/usr/lib/apt/apt-helper'
 export function downloadFromMirrors(address: string, sum: string, path: string): void {
   const reasons: string[] = []
   // Without any list it prints what it would ask for, and asks for nothing.
-  for (const mirror of parseDebianMirrors(runAptGet(address, ['update', '--print-uris']))) {
+  const archive = address.startsWith(SECURITY_POOL) ? 'security' : 'main'
+  for (const mirror of parseDebianMirrors(runAptGet(address, ['update', '--print-uris']), archive)) {
     try {
       runCommand(APT_HELPER_PATH, [
         ...APT_OPTIONS,
@@ -59,9 +63,10 @@ function extractAptError({ message, cause }: Error): string {
  * The tops of Debian's mirrors, without a slash.
  * @param printed what `apt-get update --print-uris` says, whatever the form of the sources
  */
-export function parseDebianMirrors(printed: string): string[] {
+export function parseDebianMirrors(printed: string, archive: 'main' | 'security' = 'main'): string[] {
   const tops = [...printed.matchAll(/^'([^']+)\/dists\/[^']*\/InRelease'/gm)].map(([, top = '']) => top)
-  const mirrors = tops.filter((top) => /debian/i.test(top) && !/security/.test(top)).flatMap(listMirrorsInFile)
+  const isWanted = (top: string) => /debian/i.test(top) && /security/.test(top) === (archive === 'security')
+  const mirrors = tops.filter(isWanted).flatMap(listMirrorsInFile)
   return [...new Set(mirrors)].filter((top) => /^(file|copy|(tor\+)?https?):/.test(top))
 }
 

@@ -92,7 +92,8 @@ export const GCC_LICENCE_FILES = {
 
 /**
  * The C library that modekeep carries: Debian 12's newest. Source: Debian's source package glibc of the same version.
- * A security update of it changes the addresses and sums here (docs/release.md).
+ * A security update of it changes the addresses and sums here (docs/release.md). Until Debian's next point release it is in
+ * the security archive alone, below `pool/updates/`.
  */
 const GLIBC_ARCHIVES = {
   x64: {

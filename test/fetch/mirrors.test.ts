@@ -7,7 +7,7 @@ import { parseDebianMirrors } from '../../scripts/fetch/mirrors.ts'
 const line = (top: string, suite: string) =>
   `'${top}/dists/${suite}/InRelease' list 0 \n'${top}/dists/${suite}/main/binary-amd64/Packages.xz' list 0 `
 
-it('each Debian mirror is used once; security archives, other sources and discs are not used', () => {
+it('each Debian mirror is used once, security archives for their own packages alone; other sources and discs are not used', () => {
   const printed = [
     line('http://mirror.example/debian', 'bookworm'),
     line('http://mirror.example/debian', 'bookworm-updates'),
@@ -17,6 +17,7 @@ it('each Debian mirror is used once; security archives, other sources and discs 
     line('file:/srv/debian', 'bookworm'),
   ]
   expect(parseDebianMirrors(printed.join('\n'))).toEqual(['http://mirror.example/debian', 'file:/srv/debian'])
+  expect(parseDebianMirrors(printed.join('\n'), 'security')).toEqual(['http://mirror.example/debian-security'])
 })
 
 it('the mirrors in a mirror list file are used, as in cloud images', () => {

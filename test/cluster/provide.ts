@@ -1,9 +1,9 @@
+import { provideClients } from '../../scripts/fetch/clients.ts'
 import { createVersionedProgram, provideKubernetesProgram } from '../../scripts/fetch/kubernetes.ts'
 import { provideContainerRuntime, provideControlPlane } from '../../scripts/fetch/packages.ts'
 import { OLDEST_SUITE_RUNTIME, provideDebianSuite } from '../../scripts/fetch/suite.ts'
 import { UnavailableError } from '../../scripts/fetch/unavailable.ts'
 import { Clock } from '../kubelet/report/clock.ts'
-import { provideKubectl } from '../kubernetes/render.ts'
 import { given } from './given.ts'
 import { PROGRAMS, type Programs } from './programs.ts'
 
@@ -15,7 +15,7 @@ import { PROGRAMS, type Programs } from './programs.ts'
 export function provide(directory: string, clock: Clock, say: (text: string) => void): Programs {
   const { runtime, over } = provideNri(clock, say)
   const { etcd, plugins } = clock.measure('etcd and the network of pods', provideControlPlane)
-  clock.measure('kubectl that knows components', provideKubectl)
+  clock.measure('kubectl that knows components, and helm', provideClients)
   if (directory !== '') return given(directory, { runtime, over, etcd, plugins })
   const built = PROGRAMS.map((name) => {
     const path = clock.measure(name, () => provideKubernetesProgram(createVersionedProgram(name), say))

@@ -1,6 +1,6 @@
+import { provideClients } from '../../scripts/fetch/clients.ts'
 import { createVersionedProgram, provideKubernetesProgram } from '../../scripts/fetch/kubernetes.ts'
 import { type ContainerRuntime, provideContainerRuntime } from '../../scripts/fetch/packages.ts'
-import { provideKubectl } from '../kubernetes/render.ts'
 import { Clock } from './report/clock.ts'
 
 /**
@@ -10,7 +10,7 @@ import { Clock } from './report/clock.ts'
  */
 export function provide(clock: Clock, say: (text: string) => void): { kubelet: string; runtime: ContainerRuntime } {
   const runtime = clock.measure('containerd and runc', provideContainerRuntime)
-  clock.measure('kubectl', provideKubectl)
+  clock.measure('kubectl', provideClients)
   const kubelet = clock.measure('kubelet', () => provideKubernetesProgram(createVersionedProgram('kubelet'), say))
   return { kubelet, runtime }
 }

@@ -1,27 +1,19 @@
 import { parseAllDocuments } from 'yaml'
-import type { Architecture } from '../../scripts/build/runtime.ts'
+import { provideClients } from '../../scripts/fetch/clients.ts'
 import { runCommand } from '../../scripts/fetch/command.ts'
-import { provideDebianFile } from '../../scripts/fetch/debian.ts'
-import { KUBECTL_FILES } from '../../scripts/fetch/pinned.ts'
 
 /** A resource as it would be sent to the cluster. */
 // biome-ignore lint/suspicious/noExplicitAny: manifests of every kind, which the schemas check.
 export type Resource = Record<string, any>
-
-let kubectl: string | undefined
-
-/** The path of Debian's kubectl. @throws {Unavailable} where it is neither cached nor to be fetched */
-export function provideKubectl(): string {
-  kubectl ??= provideDebianFile(KUBECTL_FILES[process.arch as Architecture])
-  return kubectl
-}
 
 /**
  * What a kustomization gives, by kubectl's own kustomize, which reads local files alone.
  * @throws {Error} with its last words
  */
 export function render(directory: string): Resource[] {
-  return parseAllDocuments(runCommand(provideKubectl(), ['kustomize', directory])).map((document) => document.toJS())
+  return parseAllDocuments(runCommand(provideClients().kubectl, ['kustomize', directory])).map((document) =>
+    document.toJS(),
+  )
 }
 
 /** The one resource of a kind. @throws {Error} if there are none or several */

@@ -1,6 +1,7 @@
 import { execFile, execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { dirname, join } from 'node:path'
+import { provideClients } from '../../../scripts/fetch/clients.ts'
 import { runCommand } from '../../../scripts/fetch/command.ts'
 import { readRuntimeVersions } from '../../../scripts/fetch/packages.ts'
 import { layOver } from '../../kubelet/confine/own-place.ts'
@@ -9,7 +10,7 @@ import { Daemon } from '../../kubelet/node/daemon.ts'
 import { PLUGINS } from '../../kubelet/node/kubelet.ts'
 import { makeNetwork } from '../../kubelet/node/network.ts'
 import { until } from '../../kubelet/node/until.ts'
-import { provideKubectl, type Resource } from '../../kubernetes/render.ts'
+import type { Resource } from '../../kubernetes/render.ts'
 import type { World } from '../world.ts'
 import { ADDRESS, makeCertificates, NODE } from './certificates.ts'
 import { commands, kubeletsFile } from './commands.ts'
@@ -139,7 +140,7 @@ export async function startCluster({ place, programs }: Omit<World, 'options'>):
       await kubectl('apply', '-f', written(resources))
     },
     async applyKustomization(directory) {
-      await kubectlOf(provideKubectl(), 'apply', '-k', directory)
+      await kubectlOf(provideClients().kubectl, 'apply', '-k', directory)
     },
     async refusal(resource) {
       try {

@@ -3,13 +3,13 @@ import { once } from 'node:events'
 import * as fs from 'node:fs'
 import { join } from 'node:path'
 import type { Architecture } from '../../../scripts/build/runtime.ts'
+import { provideClients } from '../../../scripts/fetch/clients.ts'
 import { runCommand as runProgram } from '../../../scripts/fetch/command.ts'
 import { createDockerArchive } from '../../../scripts/image/archive.ts'
 import { createShellRoot } from '../../../scripts/image/shell.ts'
 import { printTally } from '../../helpers/tally.ts'
 import { makeOwnPlace } from '../../kubelet/confine/own-place.ts'
 import { importImages } from '../../kubelet/node/containerd.ts'
-import { provideKubectl } from '../../kubernetes/render.ts'
 import { startCluster } from '../plane/cluster.ts'
 import type { World } from '../world.ts'
 import type { TranscriptOptions } from './main.ts'
@@ -80,7 +80,7 @@ class Administrator {
       fs.copyFileSync(join(options.release, name), join(this.#directory, name))
     }
     // The programs that he has, and the image of the example, which his cluster would get from a registry.
-    fs.symlinkSync(provideKubectl(), `${bin}/kubectl`)
+    fs.symlinkSync(provideClients().kubectl, `${bin}/kubectl`)
     const name = 'docker.io/library/busybox:1.36'
     const shell = { name, command: ['/bin/sh'], labels: { name } }
     const archive = `${place}/example.tar`

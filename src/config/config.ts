@@ -13,8 +13,8 @@ import {
   isReplacedConfigKey,
 } from './rule-schema.ts'
 
-const isNormalizedAbsolutePath = (path: string) =>
-  path === '/' || (/^(\/[^/\0]+)+$/.test(path) && !/\/\.\.?(\/|$)/.test(path))
+/** Without a lookahead, because Helm checks values by this pattern, and its expressions have none. */
+const ABSOLUTE_PATH_PATTERN = /^(\/|(\/([^/.\0][^/\0]*|\.[^/.\0][^/\0]*|\.\.[^/\0]+))+)$/
 const absolutePathError = createSchemaError('write an absolute path without "..", "." or a trailing slash')
 // A recursive mkdir below /proc never ends (Node 26.10).
 const isUsableNodePath = (path: string) => path !== '/' && !/^\/(proc|sys)(\/|$)/.test(path)
@@ -22,12 +22,12 @@ const nodePathError = createSchemaError('choose a path of its own, outside /proc
 const createPathSchema = () =>
   z
     .string(absolutePathError)
-    .check(z.refine(isNormalizedAbsolutePath, absolutePathError))
+    .check(z.regex(ABSOLUTE_PATH_PATTERN, absolutePathError))
     .check(z.refine(isUsableNodePath, nodePathError))
 /** Each number has a range without overflow: Node's timers fire at once above 2,147,483 seconds. */
 const createNumberSchema = (min: number, max: number, unit: string) => {
   const rule = createSchemaError(`write ${unit} as a number from ${min} to ${max}`)
-  return z.number(rule).check(z.refine((value) => value >= min && value <= max, rule))
+  return z.number(rule).check(z.gte(min, rule), z.lte(max, rule))
 }
 const BYTES_PER_MIB = 2 ** 20
 const BYTES_PER_TIB = 2 ** 40

@@ -11,9 +11,11 @@ export const createSchemaError = (remedy: string) => ({
 
 export const createFlagSchema = () => z.optional(z.boolean(createSchemaError('write true or false')))
 
-function createTextListSchema(remedy: string, isFine: (text: string) => boolean) {
+/** @param isValid a pattern, which a JSON schema can have too, or a function for what no pattern expresses */
+function createTextListSchema(remedy: string, isValid: RegExp | ((text: string) => boolean)) {
   const rule = createSchemaError(remedy)
-  return z.optional(z.array(z.string(rule).check(z.refine(isFine, rule)), createSchemaError('write a list')))
+  const check = typeof isValid === 'function' ? z.refine<string>(isValid, rule) : z.regex(isValid, rule)
+  return z.optional(z.array(z.string(rule).check(check), createSchemaError('write a list')))
 }
 
 export const createEnumSchema = <const V extends readonly [string, ...string[]]>(values: V) =>
@@ -74,10 +76,7 @@ const hasAtMostOneDaemonSecret = (keys: SecretKeys): boolean =>
 
 /** Like the keys of the configuration: a call creates only the schemas of the keys that its rules have. */
 export const ALLOW_RULE_KEY_SCHEMAS = {
-  namespaces: () =>
-    createTextListSchema('write the name of a namespace, "*" in it for anything', (text) =>
-      /^[-a-z0-9*]{1,63}$/.test(text),
-    ),
+  namespaces: () => createTextListSchema('write the name of a namespace, "*" in it for anything', /^[-a-z0-9*]{1,63}$/),
   volumes: () => createEnumListSchema(CSI_LIFECYCLES),
   sources: () =>
     createTextListSchema(
@@ -85,12 +84,12 @@ export const ALLOW_RULE_KEY_SCHEMAS = {
         'without "..", "." or a trailing slash, and {namespace} only as a whole directory name',
       isValidSourceEntry,
     ),
-  fsTypes: () => createTextListSchema('write a file system type', (text) => text !== ''),
+  fsTypes: () => createTextListSchema('write a file system type', /./),
   ownership: () => createEnumListSchema(['none', 'walk', 'idmap', 'auto']),
   groupAccess: () => createEnumListSchema(['keep', 'grant']),
   fsGroups: () => createTextListSchema(GROUP_RANGE_REMEDY, isGroupRange),
   idmapFrom: () => createTextListSchema(GROUP_RANGE_REMEDY, isGroupRange),
-  mountOptions: () => createTextListSchema('write a mount option', (text) => text !== '' && !text.includes(',')),
+  mountOptions: () => createTextListSchema('write a mount option', /^[^,]+$/),
   readOnly: createFlagSchema,
   singleNode: createFlagSchema,
   setGid: () => z.optional(z.union([z.boolean(), z.literal('root')], createSchemaError('write true, false or "root"'))),
@@ -105,7 +104,7 @@ const MAP_SOURCE_REMEDY =
   'without "..", "." or a trailing slash, and {namespace} only as a whole directory name'
 
 /** A kind is named by its field in a pod, or by kubelet's plugin. */
-const isVolumeKindName = (text: string) => /^[A-Za-z]{1,40}$|^kubernetes\.io\/[a-z0-9-]{1,40}$/.test(text)
+const VOLUME_KIND_PATTERN = /^[A-Za-z]{1,40}$|^kubernetes\.io\/[a-z0-9-]{1,40}$/
 
 /** The keys of a rule about volumes of other drivers. */
 export const MAP_RULE_KEY_SCHEMAS = {
@@ -113,7 +112,7 @@ export const MAP_RULE_KEY_SCHEMAS = {
   volumes: () =>
     createTextListSchema(
       'write a kind of volume: emptyDir, csi, local, hostPath, flexVolume, kubernetes.io/nfs',
-      isVolumeKindName,
+      VOLUME_KIND_PATTERN,
     ),
   sources: () =>
     createTextListSchema(

@@ -1,5 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
+import { writeChartPages } from './docs/chart-page.ts'
 import { insertMetricsTable } from './docs/metrics-table.ts'
 import { insertDriverTables } from './docs/migration-tables.ts'
 import { createOptionsPage } from './docs/options-page.ts'
@@ -10,6 +11,7 @@ import { createTroubleshootingPage } from './docs/troubleshooting-page.ts'
 // Pages that are made out of the code, and of what runs have left. A test says when one is stale.
 writeFileSync(resolve(import.meta.dirname, '../docs/options.md'), createOptionsPage())
 writeFileSync(resolve(import.meta.dirname, '../docs/troubleshooting.md'), createTroubleshootingPage())
+writeChartPages()
 const README_FILE = resolve(import.meta.dirname, '../README.md')
 writeFileSync(
   README_FILE,

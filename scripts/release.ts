@@ -4,6 +4,7 @@ import fs from 'fs-extra'
 import { ARCHITECTURES, type Architecture } from './build/runtime.ts'
 import { createUnavailableExit } from './fetch/unavailable.ts'
 import { createReleaseArchive, type ReleaseFile } from './release/archive.ts'
+import { createReleaseChart } from './release/chart.ts'
 import { formatSha256Sums } from './release/contents.ts'
 import { createReleaseImage, type ReleasedProgram } from './release/image.ts'
 import { createSignature, SIGNING_KEY_VARIABLE } from './release/signature.ts'
@@ -13,7 +14,7 @@ const ROOT = resolve(import.meta.dirname, '..')
 
 const USAGE = `Usage: npm run release -- [--arch ${ARCHITECTURES.join('|')}]... [--output DIR]
 
-Makes an archive for each processor (default: all), its bill of materials, one image for them, and SHA256SUMS, in DIR (default: dist/release).
+Makes an archive for each processor (default: all), its bill of materials, one image for them, the chart, and SHA256SUMS, in DIR (default: dist/release).
 With ${SIGNING_KEY_VARIABLE}=FILE, an SSH key, also SHA256SUMS.sig.`
 
 const { architectures, output } = parseReleaseOptions()
@@ -31,6 +32,7 @@ try {
     releasedPrograms.push({ arch, program: released.program })
   }
   releaseFiles.push(...createReleaseImage(version, releasedPrograms, sourceDateSeconds))
+  releaseFiles.push(...createReleaseChart(version, sourceDateSeconds))
 } catch (error) {
   createUnavailableExit('release')(error)
 }

@@ -3,6 +3,7 @@ import { gzipSync } from 'node:zlib'
 import { createTarArchive, type TarEntry } from '../archive/tar.ts'
 import { type Architecture, DEBIAN_ARCHITECTURES } from '../build/runtime.ts'
 import { type ContainerImage, createImageConfig } from './archive.ts'
+import { encodeJson, formatBlobPath, OCI_LAYOUT_TIME_SECONDS, OciLayout } from './oci-layout.ts'
 
 /** An image for one processor. */
 export interface ImageVariant {
@@ -16,8 +17,6 @@ export interface OciArchive {
   index: Buffer
 }
 
-/** An image bears no time of its own. */
-const IMAGE_TIME_SECONDS = 0
 const OCI_IMAGE_TYPE_PREFIX = 'application/vnd.oci.image'
 
 /**
@@ -28,14 +27,10 @@ export function createOciArchive(
   { name, command, labels }: ContainerImage,
   variants: readonly ImageVariant[],
 ): OciArchive {
-  const blobs = new Map<string, Buffer>()
-  const add = (mediaType: string, bytes: Buffer) => {
-    const sum = createHash('sha256').update(bytes).digest('hex')
-    blobs.set(`blobs/sha256/${sum}`, bytes)
-    return { mediaType: `${OCI_IMAGE_TYPE_PREFIX}.${mediaType}`, digest: `sha256:${sum}`, size: bytes.length }
-  }
+  const layout = new OciLayout()
+  const add = (mediaType: string, bytes: Buffer) => layout.add(`${OCI_IMAGE_TYPE_PREFIX}.${mediaType}`, bytes)
   const images = variants.map(({ arch, files }) => {
-    const whole = createTarArchive(files, IMAGE_TIME_SECONDS)
+    const whole = createTarArchive(files, OCI_LAYOUT_TIME_SECONDS)
     const diff = createHash('sha256').update(whole).digest('hex')
     const layer = add('layer.v1.tar+gzip', gzipSync(whole, { level: 6 }))
     const config = add('config.v1+json', encodeJson(createImageConfig({ name, command, labels }, arch, diff)))
@@ -61,21 +56,12 @@ export function createOciArchive(
     'io.containerd.image.name': `docker.io/library/${name}`,
     'org.opencontainers.image.ref.name': name.replace(/^.*:/, ''),
   }
-  const top = { schemaVersion: 2, manifests: [{ ...add('index.v1+json', index), annotations }] }
   const dockers = images.map(({ arch, config, layer }) => ({
     Config: formatBlobPath(config),
     RepoTags: [`${name}-${DEBIAN_ARCHITECTURES[arch]}`],
     Layers: [formatBlobPath(layer)],
   }))
-  const entries: TarEntry[] = [
-    { path: 'oci-layout', bytes: encodeJson({ imageLayoutVersion: '1.0.0' }), mode: 0o644 },
-    { path: 'index.json', bytes: encodeJson(top), mode: 0o644 },
-    { path: 'manifest.json', bytes: encodeJson(dockers), mode: 0o644 },
-    ...['blobs', 'blobs/sha256'].map((path) => ({ path, directory: true as const, mode: 0o755 })),
-    ...[...blobs].map(([path, bytes]) => ({ path, bytes, mode: 0o644 })),
-  ]
-  return { archive: createTarArchive(entries, IMAGE_TIME_SECONDS), index }
+  const top = { ...add('index.v1+json', index), annotations }
+  const list = { path: 'manifest.json', bytes: encodeJson(dockers), mode: 0o644 }
+  return { archive: layout.createArchive(top, [list]), index }
 }
-
-const formatBlobPath = ({ digest }: { digest: string }) => `blobs/${digest.replace(':', '/')}`
-const encodeJson = (value: unknown) => Buffer.from(JSON.stringify(value))

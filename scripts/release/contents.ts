@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { execa } from 'execa'
 import fs from 'fs-extra'
 import type { TreeFile } from '../archive/tree.ts'
+import { createChartFiles } from '../chart/files.ts'
 import { provideDebianFile } from '../fetch/debian.ts'
 import { GCC_LICENCE_FILES, GLIBC_LICENCE_FILES, type PinnedFile } from '../fetch/pinned.ts'
 import type { BundledPackage } from './bundled.ts'
@@ -53,6 +54,7 @@ export async function createCommonEntries(
     ...createLicenceEntries('licenses/glibc', GLIBC_LICENCE_FILES),
     { path: 'licenses/glibc/CHANGES', bytes: Buffer.from(formatGlibcChanges(glibcVersion)) },
     ...files.flat(),
+    ...createChartFiles().map((file) => ({ ...file, path: `driver/helm/modekeep/${file.path}` })),
     ...printed,
   ]
 }

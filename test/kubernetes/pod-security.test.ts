@@ -17,6 +17,7 @@ const COMPONENTS = [
   'components/heal-devices',
   'components/metrics',
   'components/uninstall',
+  'components/without-heal',
   'csi',
   'device-plugin',
   'nri',

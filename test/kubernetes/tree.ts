@@ -9,6 +9,7 @@ const ALONE = [
   [],
   ['components/before-1.30'],
   ['components/heal-devices'],
+  ['components/without-heal'],
   ['device-plugin'],
   ['csi'],
   ['nri'],

@@ -70,7 +70,9 @@ function openClone(
       ? await cloneOwnVolume(session, context, clone, handles)
       : openCloneSource(session, context, clone, handles, (handle, path) => {
           planned.requests = createCloneRequestPerPath(session, context, clone, handle)
-          for (const each of planned.requests) refuseFileSystemType(session.host, each, handle)
+          // Kubelet has applied the pod's fsGroup to an emptyDir, of any type: nothing needs to be mapped.
+          const isGrouped = clone.freshGroup === 'unrecorded' && session.host.inodes.stat(handle).gid === clone.group
+          for (const each of isGrouped ? [] : planned.requests) refuseFileSystemType(session.host, each, handle)
           refuseMountsBelow(session.host, context.table, handle, path)
         })
   })

@@ -164,6 +164,20 @@ describe.skipIf(noExt4 !== '')(`a volume on ext4${noExt4}`, () => {
   })
 })
 
+it.skipIf(cannotMount('tmpfs') !== '')(
+  `an emptyDir in memory needs no rule for tmpfs if kubelet has applied the group, and is refused otherwise${cannotMount('tmpfs')}`,
+  async () => {
+    const node = freshNode('tmpfs')
+    const clone = fresh(node, { freshGroup: 'unrecorded', setGid: 'emptyDir', fsTypes: ['ext4'] })
+    await expect(attach(node, clone)).rejects.toThrow('tmpfs')
+    expect(describeInode(node.source)).toBe('0:0 1777')
+    fs.chownSync(node.source, 0, 2000)
+    const [path = ''] = await attach(node, clone)
+    writeAsPod(`${path}/file`)
+    expect(fs.statSync(path).gid).toBe(2000)
+  },
+)
+
 function makeDirectory(path: string, uid: number, gid: number): void {
   fs.mkdirSync(path)
   fs.chownSync(path, uid, gid)

@@ -40,8 +40,8 @@ const NOT_RUN: readonly (readonly [command: RegExp, why: string, page?: string])
     'take minutes to hours, or are the tests themselves; test/docs/pages.test.ts looks for their names',
   ],
   [
-    /\bkubectl /,
-    'need a cluster: npm run test:cluster applies the manifests, test/kubernetes runs the plugin of kubectl',
+    /\bkubectl |^helm install /,
+    'need a cluster: npm run test:cluster applies the manifests and installs the chart, test/kubernetes runs the plugin of kubectl',
   ],
   [/^modekeep status \S/, 'name a pod and volumes that a reader has; test/cli/commands/status.test.ts selects such'],
   [/^modekeep nri/, 'needs a container runtime with NRI: npm run test:nri'],

@@ -1,7 +1,7 @@
 import * as fs from 'node:fs'
 import { join, resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { parse, stringify } from 'yaml'
+import { parse } from 'yaml'
 import about from '../../package.json' with { type: 'json' }
 import { CHART_DIRECTORY } from '../../scripts/chart/files.ts'
 import { readChartValues } from '../../scripts/chart/values.ts'
@@ -113,44 +113,10 @@ describe('a value', () => {
   })
 })
 
-describe('the policy anyVolume', () => {
-  const VALUES = { policies: { anyVolume: true } }
-  const served = (version: string) => [
-    '--api-versions',
-    `admissionregistration.k8s.io/${version}/MutatingAdmissionPolicy`,
-  ]
-
-  /** A chart with components that have one object each, whatever driver/kubernetes has. */
-  const createStandIns = () => {
-    const standIns = createChart()
-    for (const name of ['any-volume', 'any-volume-v1beta1']) {
-      const directory = join(standIns, 'files/kubernetes/components', name)
-      fs.rmSync(directory, { recursive: true, force: true })
-      fs.mkdirSync(directory)
-      fs.writeFileSync(join(directory, 'kustomization.yaml'), stringify({ resources: ['policy.yaml'] }))
-      const object = { apiVersion: 'v1', kind: 'MutatingAdmissionPolicy', metadata: { name } }
-      fs.writeFileSync(join(directory, 'policy.yaml'), stringify(object))
-    }
-    return standIns
-  }
-
-  it.each([
-    ['v1', '1.36.0', 'any-volume'],
-    ['v1beta1', '1.35.2', 'any-volume-v1beta1'],
-    ['v1beta1', '1.34.0', 'any-volume-v1beta1'],
-  ])(
-    'is the component of %s where Kubernetes %s serves it',
-    skipIfUnavailable((api: string, version: string, name: string) => {
-      const resources = renderChart(createStandIns(), VALUES, '--kube-version', version, ...served(api))
-      expect(one(resources, 'MutatingAdmissionPolicy').metadata.name).toBe(name)
-    }),
-  )
-
-  it('is refused where neither version is served', () => {
-    const message = refusal(VALUES, '--kube-version', '1.33.0') ?? ''
-    expect(message).toContain('admissionregistration.k8s.io/v1 (Kubernetes 1.36 or newer) or v1beta1')
-    expect(message).toContain('the cluster has Kubernetes v1.33.0')
-  })
+it('the policy anyVolume is refused where neither version of its API is served', () => {
+  const message = refusal({ policies: { anyVolume: true } }, '--kube-version', '1.33.0') ?? ''
+  expect(message).toContain('admissionregistration.k8s.io/v1 (Kubernetes 1.36 or newer) or v1beta1')
+  expect(message).toContain('the cluster has Kubernetes v1.33.0')
 })
 
 it('the chart in driver/helm, without manifests, is refused with the command that completes it', () => {

@@ -13,12 +13,19 @@ const CLUSTER_KINDS = new Set([
   'ClusterRole',
   'ClusterRoleBinding',
   'CSIDriver',
+  'MutatingAdmissionPolicy',
+  'MutatingAdmissionPolicyBinding',
   'ValidatingAdmissionPolicy',
   'ValidatingAdmissionPolicyBinding',
 ])
 
 const render = skipIfUnavailable(renderByKubectl)
-const ALL_COMPONENTS = [...COMPONENTS, ['components/inline-by-label']]
+const ALL_COMPONENTS = [
+  ...COMPONENTS,
+  ['components/inline-by-label'],
+  ['components/any-volume'],
+  ['components/any-volume-v1beta1'],
+]
 const listRenderings = (overlays: readonly string[]) =>
   overlays.flatMap((overlay) => ALL_COMPONENTS.map((list) => [overlay, list.join(' and ') || 'none', list] as const))
 

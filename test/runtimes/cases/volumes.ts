@@ -70,7 +70,7 @@ export const VOLUMES: readonly Case[] = [
     },
   },
   {
-    name: "an emptyDir on the node's disk is mapped",
+    name: "an emptyDir on the node's disk gets the group",
     async run(node) {
       const volume = new EmptyDir()
       const pod = node.pod({
@@ -83,9 +83,9 @@ export const VOLUMES: readonly Case[] = [
       await pod.run()
       const seen = await pod.says('stat -c %g /data && echo new >/data/new')
       expect('the group it sees', seen, '2000')
-      expect('its group on disk', fs.statSync(volume.path).gid, 0)
+      expect('its group on disk', fs.statSync(volume.path).gid, 2000)
       await pod.remove()
-      return 'sees 2000 and writes; 0 on disk'
+      return 'sees 2000 and writes; 2000 on disk'
     },
   },
   {

@@ -1,5 +1,10 @@
 import { provideClients } from '../../scripts/fetch/clients.ts'
-import { createVersionedProgram, provideKubernetesProgram } from '../../scripts/fetch/kubernetes.ts'
+import {
+  createVersionedProgram,
+  KUBERNETES_VERSION,
+  type KubernetesProgram,
+  provideKubernetesProgram,
+} from '../../scripts/fetch/kubernetes.ts'
 import { provideContainerRuntime, provideControlPlane } from '../../scripts/fetch/packages.ts'
 import { OLDEST_SUITE_RUNTIME, provideDebianSuite } from '../../scripts/fetch/suite.ts'
 import { UnavailableError } from '../../scripts/fetch/unavailable.ts'
@@ -18,10 +23,20 @@ export function provide(directory: string, clock: Clock, say: (text: string) => 
   clock.measure('kubectl that knows components, and helm', provideClients)
   if (directory !== '') return given(directory, { runtime, over, etcd, plugins })
   const built = PROGRAMS.map((name) => {
-    const path = clock.measure(name, () => provideKubernetesProgram(createVersionedProgram(name), say))
+    const path = clock.measure(name, () => provideKubernetesProgram(createProgram(name), say))
     return [name, path] as const
   })
   return { runtime, over, etcd, plugins, kubernetes: Object.fromEntries(built) as Programs['kubernetes'] }
+}
+
+/** The API server replies to requests of its version with a variable that `--version` does not print; helm reads it. */
+const SERVED_VERSION_VARIABLE = 'k8s.io/kubernetes/vendor/k8s.io/client-go/pkg/version.gitVersion'
+
+function createProgram(name: string): KubernetesProgram {
+  const program = createVersionedProgram(name)
+  if (name !== 'kube-apiserver') return program
+  const served = ` -X ${SERVED_VERSION_VARIABLE}=v${KUBERNETES_VERSION}`
+  return { ...program, flags: program.flags?.map((flag) => (flag.startsWith('-s') ? flag + served : flag)) ?? [] }
 }
 
 /** The oldest containerd that asks plugins; without it that of the machine's own suite, which has no such cases. */

@@ -6,6 +6,7 @@ import { DAEMON_SET } from './daemon-set.ts'
 import { DOORS } from './doors.ts'
 import { ENDS } from './ends.ts'
 import { GROUPS } from './groups.ts'
+import { HELM } from './helm.ts'
 import { INLINE_BY_LABEL } from './inline-by-label.ts'
 import { LEFT } from './left.ts'
 import { PLANE_AWAY } from './plane-away.ts'
@@ -35,4 +36,5 @@ export const CASES: readonly Case[] = [
   ...REMOVED,
   ...DAEMON_SET,
   ...CONFIGURATION,
+  ...HELM,
 ]

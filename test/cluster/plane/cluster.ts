@@ -42,6 +42,8 @@ export interface Cluster {
   kubectl(...args: string[]): Promise<string>
   /** `kubectl modekeep`, the plugin of driver/kubernetes, as the administrator. */
   plugin(...args: string[]): Promise<{ exit: number; stdout: string; stderr: string }>
+  /** helm as the administrator. Rejects with its stderr. */
+  helm(...args: string[]): Promise<string>
   apply(...resources: readonly Resource[]): Promise<void>
   /** `kubectl apply -k`, by a kubectl that knows components: that of 1.20 does not. */
   applyKustomization(directory: string): Promise<void>
@@ -76,6 +78,14 @@ export async function startCluster({ place, programs }: Omit<World, 'options'>):
       const whole = [`--kubeconfig=${place}/pki/admin.kubeconfig`, `--cache-dir=${place}/kubectl`, ...words]
       execFile(program, whole, { maxBuffer: 64 << 20 }, (error, stdout, stderr) => {
         if (error) failed(new Error(`kubectl ${words.join(' ')}: ${stderr.trim() || stdout.trim()}`))
+        else done(stdout)
+      })
+    })
+  const helm: Cluster['helm'] = (...words) =>
+    new Promise((done, failed) => {
+      const env = { ...process.env, KUBECONFIG: `${place}/pki/admin.kubeconfig`, HOME: place }
+      execFile(provideClients().helm, words, { env, maxBuffer: 64 << 20 }, (error, stdout, stderr) => {
+        if (error) failed(new Error(`helm ${words.join(' ')}: ${stderr.trim() || stdout.trim()}`))
         else done(stdout)
       })
     })
@@ -135,6 +145,7 @@ export async function startCluster({ place, programs }: Omit<World, 'options'>):
     asksPlugins,
     atLeast: (wanted) => isAtLeast(version, wanted),
     kubectl,
+    helm,
     plugin,
     async apply(...resources) {
       await kubectl('apply', '-f', written(resources))

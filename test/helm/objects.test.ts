@@ -33,7 +33,7 @@ const ALL_COMPONENTS = [
   'components/inline-by-label',
 ]
 
-const ANY_VOLUME = { policies: { anyVolume: true } }
+const ANY_VOLUME = { doors: { nri: enabled }, policies: { anyVolume: true } }
 const serving = (version: string, kubernetes: string) => [
   ...['--kube-version', kubernetes],
   ...['--api-versions', `admissionregistration.k8s.io/${version}/MutatingAdmissionPolicy`],
@@ -49,11 +49,11 @@ const CASES: [name: string, values: object, components: string[], args?: string[
   ['the door devicePlugin', { doors: { devicePlugin: enabled } }, ['device-plugin']],
   ['metrics', { metrics: enabled }, ['components/metrics']],
   ['the policy inlineByLabel', { policies: { inlineByLabel: true } }, ['components/inline-by-label']],
-  ['the policy anyVolume, version v1', ANY_VOLUME, ['components/any-volume'], serving('v1', '1.36.0')],
+  ['the policy anyVolume, version v1', ANY_VOLUME, ['nri', 'components/any-volume'], serving('v1', '1.36.0')],
   [
     'the policy anyVolume, version v1beta1',
     ANY_VOLUME,
-    ['components/any-volume-v1beta1'],
+    ['nri', 'components/any-volume-v1beta1'],
     serving('v1beta1', '1.34.0'),
   ],
   ['an uninstall', { uninstall: enabled }, ['components/uninstall']],

@@ -113,10 +113,17 @@ describe('a value', () => {
   })
 })
 
-it('the policy anyVolume is refused where neither version of its API is served', () => {
-  const message = refusal({ policies: { anyVolume: true } }, '--kube-version', '1.33.0') ?? ''
-  expect(message).toContain('admissionregistration.k8s.io/v1 (Kubernetes 1.36 or newer) or v1beta1')
-  expect(message).toContain('the cluster has Kubernetes v1.33.0')
+describe('the policy anyVolume', () => {
+  it('is refused where neither version of its API is served', () => {
+    const values = { doors: { nri: { enabled: true } }, policies: { anyVolume: true } }
+    const message = refusal(values, '--kube-version', '1.33.0') ?? ''
+    expect(message).toContain('admissionregistration.k8s.io/v1 (Kubernetes 1.36 or newer) or v1beta1')
+    expect(message).toContain('the cluster has Kubernetes v1.33.0')
+  })
+
+  it('is refused without the plugin', () => {
+    expect(refusal({ policies: { anyVolume: true } })).toContain('policies.anyVolume needs doors.nri.enabled')
+  })
 })
 
 it('the chart in driver/helm, without manifests, is refused with the command that completes it', () => {

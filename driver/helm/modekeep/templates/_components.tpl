@@ -35,6 +35,9 @@ Returns the directories of files/kubernetes that the values select, in the order
 {{- $list = append $list "components/inline-by-label" -}}
 {{- end -}}
 {{- if .Values.policies.anyVolume -}}
+{{- if not $doors.nri.enabled -}}
+{{- fail "policies.anyVolume needs doors.nri.enabled: without the plugin the annotated pods start without their group" -}}
+{{- end -}}
 {{- $list = append $list (include "modekeep.anyVolumeComponent" .) -}}
 {{- end -}}
 {{- if .Values.uninstall.enabled -}}

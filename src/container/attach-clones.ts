@@ -1,3 +1,4 @@
+import type { FaultCode } from '../errors/entries/index.ts'
 import { renderFaults } from '../errors/fault.ts'
 import { formatError, quoteValue, Refusal } from '../errors/refusal.ts'
 import { findConflictingReservations } from '../fsgroup/conflicts.ts'
@@ -23,7 +24,7 @@ import {
   resolveClonePath,
 } from './clone-staging.ts'
 import { applyGroupToFreshVolume } from './fresh-volume.ts'
-import { listCloneSources, type PlannedClone, planClones, runCloneAttempt } from './plan-clones.ts'
+import { listCloneSources, type PlannedClone, planClones, planIdMaps, runCloneAttempt } from './plan-clones.ts'
 import { restoreVolumeSetGid, setCloneSetGid } from './root-bits.ts'
 
 /**
@@ -50,7 +51,10 @@ export async function attachContainerClones(
   report({ step: 'records' })
   try {
     containerRecords.write(session, createCloneRecord(session, request, planned))
-    await applyFreshGroups(session, request.pod, planned)
+    if (await applyFreshGroups(session, request, planned)) {
+      await planIdMaps(session, request, planned)
+      containerRecords.write(session, createCloneRecord(session, request, planned))
+    }
     await refuseGroupChanges(session, planned)
     refuseFailedClones(request, planned)
     const directory = await createContainerDirectory(session, container)
@@ -75,19 +79,37 @@ export async function attachContainerClones(
   return { mounts: planned.map((clone, index) => createCloneOutcome(session, container, clone, index)) }
 }
 
+/** Another container changes the volume now. The next attempt finds the group that it has then. */
+const RETRIED_REFUSALS: readonly FaultCode[] = ['group-conflict', 'map-sub-path']
+
+/**
+ * Applies the group to fresh volumes. One that is refused, such as a copy of another volume, is mapped like one with files.
+ * @returns whether one was refused, so that the id maps must be planned again
+ */
 async function applyFreshGroups(
   session: Session,
-  { namespace, name }: ContainerCloneRequest['pod'],
+  { pod: { namespace, name } }: ContainerCloneRequest,
   planned: readonly PlannedClone[],
-): Promise<void> {
+): Promise<boolean> {
+  let isRefused = false
   for (const clone of planned) {
     const { fresh, request } = clone
     if (fresh === undefined) continue
-    for (const source of listCloneSources(clone))
-      await runCloneAttempt(clone, () =>
-        applyGroupToFreshVolume(session, request, source, fresh, `${namespace}/${name}`),
-      )
+    for (const source of listCloneSources(clone)) {
+      await runCloneAttempt(clone, async () => {
+        try {
+          await applyGroupToFreshVolume(session, request, source, fresh, `${namespace}/${name}`)
+        } catch (error) {
+          const [fault] = error instanceof Refusal ? error.faults : []
+          if (fault === undefined || RETRIED_REFUSALS.includes(fault.code)) throw error
+          isRefused = true
+          const what = `volume ${quoteValue(request.volume)} is mapped, although the pod may not write to its root`
+          session.warn(`${what}: ${formatError(error)}`, fault.code)
+        }
+      })
+    }
   }
+  return isRefused
 }
 
 function refuseFailedClones({ isOptional }: ContainerCloneRequest, planned: readonly PlannedClone[]): void {

@@ -58,6 +58,19 @@ export async function planClones(
   return planned
 }
 
+/** Decides the id map of each clone again, by the groups that the volumes have on disk now. */
+export async function planIdMaps(
+  session: Session,
+  request: ContainerCloneRequest,
+  planned: readonly PlannedClone[],
+): Promise<void> {
+  const table = snapshotMountTable(session.host)
+  for (const clone of planned) {
+    for (const source of clone.request.isOwn ? [] : listCloneSources(clone)) source.from = source.readGroup()
+    await planIdMap(session, request, clone, table)
+  }
+}
+
 function openClone(
   session: Session,
   context: CloneSourceContext,

@@ -6,18 +6,8 @@ import type { CloneRequest } from '../../src/container/clone-request.ts'
 import { reconcileContainers, releaseContainerClones } from '../../src/container/container-task.ts'
 import { openNodeDirectoryVolume, restoreNodeDirectory } from '../../src/fsgroup/volume-by-hand.ts'
 import { cannotMount } from '../real-mounts/mapped-volume.ts'
-import { CONTAINER, nodeWith, type TestNode } from './node.ts'
-
-/** A node whose pod has a whole new file system as its volume, as a provisioner makes it. */
-function freshNode(fsType: string): TestNode {
-  const node = nodeWith(fsType)
-  execFileSync('umount', [node.source])
-  fs.rmSync(node.volume, { recursive: true })
-  execFileSync('mount', ['--bind', `${node.top}/fs`, node.source])
-  return node
-}
-
-const fresh = (node: TestNode, over: Partial<CloneRequest> = {}) => node.clone({ freshGroup: 'recorded', ...over })
+import { freshRequest as fresh, freshNode } from './fresh-node.ts'
+import { CONTAINER, type TestNode } from './node.ts'
 
 const attach = (node: TestNode, ...clones: CloneRequest[]) => node.attach(node.order(clones))
 
@@ -153,6 +143,19 @@ describe.skipIf(noExt4 !== '')(`a volume on ext4${noExt4}`, () => {
     const grants = [{ fsTypes: ['ext4'] }]
     await expect(attach(node, fresh(node, { group: 42, grants }))).rejects.toThrow('42, a group of the system')
     expect([describeInode(node.source), volumeRecordsOf(node), node.records()]).toEqual(['0:0 755', [], []])
+  })
+
+  it('that is a copy of another volume is mapped with a warning, as their records cannot be distinguished', async () => {
+    const node = freshNode('ext4')
+    const copy = `${node.pod}/volumes/kubernetes.io~csi/copy/mount`
+    fs.mkdirSync(copy, { recursive: true })
+    fs.copyFileSync(`${node.top}/image`, `${node.top}/copy`)
+    await attach(node, fresh(node))
+    execFileSync('mount', ['-o', 'loop', `${node.top}/copy`, copy])
+    const other = node.order([fresh(node, { volume: 'copy', source: copy })], { container: 'b3' })
+    const [clone = ''] = await node.attach(other)
+    expect([describeInode(copy), fs.statSync(clone).gid]).toEqual(['0:0 755', 2000])
+    expect(node.warnings).toEqual([expect.stringContaining('volume "copy" is mapped, although the pod may not write')])
   })
 
   it('of an emptyDir gets the group with its subPath, and nothing is recorded', async () => {

@@ -43,6 +43,7 @@ const NOT_RUN: readonly (readonly [command: RegExp, why: string, page?: string])
     /\bkubectl |^helm install /,
     'need a cluster: npm run test:cluster applies the manifests and installs the chart, test/kubernetes runs the plugin of kubectl',
   ],
+  [/^skopeo copy /, 'needs a registry; test/release/chart.test.ts copies the chart to a directory'],
   [/^modekeep status \S/, 'name a pod and volumes that a reader has; test/cli/commands/status.test.ts selects such'],
   [/^modekeep nri/, 'needs a container runtime with NRI: npm run test:nri'],
   [

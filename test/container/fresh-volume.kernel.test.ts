@@ -3,19 +3,11 @@ import * as fs from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import type { CloneRequest } from '../../src/container/clone-request.ts'
-import { reconcileContainers, releaseContainerClones } from '../../src/container/container-task.ts'
-import { openNodeDirectoryVolume, restoreNodeDirectory } from '../../src/fsgroup/volume-by-hand.ts'
 import { cannotMount } from '../real-mounts/mapped-volume.ts'
-import { freshRequest as fresh, freshNode } from './fresh-node.ts'
-import { CONTAINER, type TestNode } from './node.ts'
+import { describeInode, freshRequest as fresh, freshNode, restoreFresh as restore } from './fresh-node.ts'
+import type { TestNode } from './node.ts'
 
 const attach = (node: TestNode, ...clones: CloneRequest[]) => node.attach(node.order(clones))
-
-/** Owner, group and mode of an inode. */
-function describeInode(path: string): string {
-  const { uid, gid, mode } = fs.lstatSync(path)
-  return `${uid}:${gid} ${(mode & 0o7777).toString(8)}`
-}
 
 /** Creates a file as a process whose supplementary group is the pod's. */
 function writeAsPod(path: string, group = 2000): void {
@@ -26,15 +18,6 @@ function writeAsPod(path: string, group = 2000): void {
 
 const volumeRecordsOf = ({ top }: TestNode) =>
   fs.existsSync(`${top}/state/volumes`) ? fs.readdirSync(`${top}/state/volumes`) : []
-
-async function restore(node: TestNode): Promise<string> {
-  await releaseContainerClones(node.session, CONTAINER, 'gone')
-  reconcileContainers(node.session)
-  const volume = await openNodeDirectoryVolume(node.session, node.source, { set: 0, clear: 0 })
-  const { outcome } = await restoreNodeDirectory(node.session, volume)
-  node.session.host.inodes.close(volume.tree)
-  return outcome
-}
 
 const KINDS = ['ext4', 'xfs', 'btrfs'].map((fsType) => [fsType, cannotMount(fsType)] as const)
 

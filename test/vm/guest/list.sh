@@ -65,7 +65,8 @@ unmount_volume() {
 
 # Makes a directory with six files of group 100.
 make_tree() {
-  rm -rf "$1"
+  # It may be a mount point.
+  rm -rf "${1:?}"/*
   mkdir -p "$1/sub"
   for name in plain program sub/inner; do echo content >"$1/$name"; done
   ln "$1/plain" "$1/sub/hard-link"

@@ -63,7 +63,7 @@ async function runAllTests(): Promise<number> {
     ])
     parts.push(['fetch', createVitestCommand('run', ...others.filter(isFetching))])
   }
-  return runPartsWithPreparation(parts, [[['kubelet', createKubeletCommand('--small')]]], 'test/kubelet/provide.ts')
+  return runPartsWithPreparation(parts, [[['kubelet', createKubeletCommand('--small')]]], ['test/kubelet/provide.ts'])
 }
 
 async function runLongTests(): Promise<number> {
@@ -76,8 +76,9 @@ async function runLongTests(): Promise<number> {
     ['e2e', [nodePath, 'test/e2e/main.ts', '--quick']],
     ['vm', [nodePath, 'test/vm/main.ts', '--quick']],
   ]
-  // The cluster takes longer than all others.
-  return runPartsWithPreparation(parts, [[cluster], others], 'test/e2e/provide.ts')
+  // The cluster takes longer than all others, so it does not wait for what e2e needs besides.
+  const scripts = ['test/cluster/provide.ts', 'test/e2e/provide.ts']
+  return runPartsWithPreparation(parts, [[cluster], others], scripts)
 }
 
 /** What each part took, so that the end of a long output tells where the time of the run went. */
@@ -86,18 +87,20 @@ const partDurations: string[] = []
 type TestPart = [name: string, command: string[], env?: NodeJS.ProcessEnv]
 
 /**
- * Runs vitest's parts. Meanwhile a script fetches and builds the programs of the nodes, then the nodes' parts begin. These
+ * Runs vitest's parts. Meanwhile scripts fetch and build the programs of the nodes, then the nodes' parts begin. These
  * mostly wait for pods, and their output is printed when vitest's has ended.
  * @param lanes parts of nodes, which run concurrently with those of the other lanes
+ * @param scripts those that prepare each lane, in this order
  */
 async function runPartsWithPreparation(
   parts: readonly TestPart[],
   lanes: readonly TestPart[][],
-  provide: string,
+  scripts: readonly string[],
 ): Promise<number> {
   await installTestPackages(isRoot)
   if (!isRoot) console.log(NEEDS_ROOT_MESSAGE)
-  const prepared = isRoot ? new BackgroundPreparation(nodePath, `${projectRoot}/${provide}`) : undefined
+  const paths = scripts.map((script) => `${projectRoot}/${script}`)
+  const prepared = isRoot ? new BackgroundPreparation(nodePath, paths) : undefined
   const output = new DelayedOutput()
   let isEnding = false
   const own = runOwn()
@@ -124,8 +127,8 @@ async function runPartsWithPreparation(
   }
 
   async function runLane(lane: readonly TestPart[], at: number): Promise<Tally[]> {
-    const said = await prepared?.done()
-    if (said && at === 0) output.print(`\n${said}`)
+    const said = await prepared?.done(at)
+    if (said && at < scripts.length) output.print(`\n${said}`)
     const tallies: Tally[] = []
     for (const part of lane) {
       const [name] = part

@@ -80,7 +80,7 @@ export async function attachContainerClones(
 }
 
 /** Another container changes the volume now. The next attempt finds the group that it has then. */
-const RETRIED_REFUSALS: readonly FaultCode[] = ['group-conflict', 'map-sub-path']
+const RETRIED_REFUSALS: ReadonlySet<FaultCode> = new Set(['group-conflict', 'map-sub-path'])
 
 /**
  * Applies the group to fresh volumes. One that is refused, such as a copy of another volume, is mapped like one with files.
@@ -101,7 +101,7 @@ async function applyFreshGroups(
           await applyGroupToFreshVolume(session, request, source, fresh, `${namespace}/${name}`)
         } catch (error) {
           const [fault] = error instanceof Refusal ? error.faults : []
-          if (fault === undefined || RETRIED_REFUSALS.includes(fault.code)) throw error
+          if (fault === undefined || RETRIED_REFUSALS.has(fault.code)) throw error
           isRefused = true
           const what = `volume ${quoteValue(request.volume)} is mapped, although the pod may not write to its root`
           session.warn(`${what}: ${formatError(error)}`, fault.code)

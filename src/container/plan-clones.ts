@@ -103,12 +103,12 @@ async function findFreshGroups(session: Session, planned: readonly PlannedClone[
       })
     }
   }
+  if (groups.size === 0) return
   // A read-only mount of the same volume shows the new group too.
-  for (const { source } of planned) {
-    if (groups.size === 0 || source === undefined || source === 'keep' || source.root === undefined) continue
-    const { handle } = source.root
-    source.from =
-      groups.get(resolveVolumeIdentity(session, handle, session.host.inodes.stat(handle)) ?? '') ?? source.from
+  for (const source of planned.flatMap(listCloneSources)) {
+    const { root } = source
+    const identity = root && resolveVolumeIdentity(session, root.handle, session.host.inodes.stat(root.handle))
+    source.from = groups.get(identity ?? '') ?? source.from
   }
 }
 

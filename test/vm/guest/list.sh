@@ -194,7 +194,6 @@ keeps_identity() {
 keeps_identity_on_xfs() { keeps_identity xfs /dev/vdb; }
 keeps_identity_on_btrfs() { keeps_identity btrfs /dev/vdc; }
 
-
 # A kernel that is locked down stays so: this is the last case.
 works_locked_down() {
   echo confidentiality >/sys/kernel/security/lockdown || fail 'the kernel was built without lockdown'

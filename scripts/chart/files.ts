@@ -43,7 +43,7 @@ function listKustomizations(): string[] {
   return [...list('overlays'), ...list('components'), ...DOOR_COMPONENTS]
 }
 
-const KUSTOMIZATION_KEYS = ['apiVersion', 'kind', 'namespace', 'resources', 'patches']
+const KUSTOMIZATION_KEYS = ['apiVersion', 'kind', 'namespace', 'resources', 'components', 'patches']
 
 /** @throws {Error} if the kustomization has a field that the chart's templates do not read */
 function listKustomizationFiles(directory: string): string[] {
@@ -52,10 +52,10 @@ function listKustomizationFiles(directory: string): string[] {
   const unknown = Object.keys(kustomization).filter((key) => !KUSTOMIZATION_KEYS.includes(key))
   if (unknown.length > 0)
     throw new Error(`${file} has ${unknown.join(', ')}: templates/_kustomize.tpl of the chart does not read it`)
-  const resources: string[] = kustomization.resources ?? []
+  const { resources = [], components = [] } = kustomization as Record<string, string[]>
   return [
     file,
-    ...resources.flatMap((name) => {
+    ...[...resources, ...components].flatMap((name) => {
       const path = posix.join(directory, name)
       return path.endsWith('.yaml') ? [path] : listKustomizationFiles(path)
     }),

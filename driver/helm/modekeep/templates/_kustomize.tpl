@@ -1,6 +1,6 @@
 {{/*
 The objects come from files/kubernetes, a copy of driver/kubernetes: these definitions read its kustomizations, so that Helm and
-kustomize create the same objects. They support resources and JSON patches of an object that is named by kind and name.
+kustomize create the same objects. They support resources, components, and JSON patches of objects by kind and name.
 */}}
 
 {{/*
@@ -28,9 +28,14 @@ Input: "root" (the top-level scope), "directory" (below files/kubernetes), "stat
 {{- include "modekeep.kustomization" (dict "root" $root "directory" $path "state" $state) -}}
 {{- end -}}
 {{- end -}}
+{{- range $kustomization.components -}}
+{{- $path := clean (printf "%s/%s" $directory .) -}}
+{{- include "modekeep.kustomization" (dict "root" $root "directory" $path "state" $state) -}}
+{{- end -}}
 {{- range $patch := $kustomization.patches -}}
+{{- $namePattern := printf "^(%s)$" $patch.target.name -}}
 {{- range $object := $state.objects -}}
-{{- if and (eq $object.kind $patch.target.kind) (eq $object.metadata.name $patch.target.name) -}}
+{{- if and (eq $object.kind $patch.target.kind) (regexMatch $namePattern $object.metadata.name) -}}
 {{- range fromYamlArray $patch.patch -}}
 {{- include "modekeep.patch" (dict "object" $object "operation" .) -}}
 {{- end -}}

@@ -60,6 +60,7 @@ const CONTAINER_TASK_LOG_VERBS = {
   without: 'without',
   restrictions: 'restrict',
   check: 'check',
+  grant: 'grant',
   registration: 'registration',
 } as const
 

@@ -227,6 +227,11 @@ export const MAP_RULE_TEXTS: Readonly<Record<keyof MapRule, KeyDescription & { l
     leftOut: 'any',
     example: ['2000-2999'],
   },
+  groupAccess: {
+    text: 'The annotation `modekeep/group-access: "grant"` may request a [recorded walk](any-volume.md#volumes-with-content) of the volume.',
+    leftOut: 'it is refused',
+    example: 'grant',
+  },
   setGid: {
     text: 'The annotation `modekeep/set-gid: "root"` may set the set-gid bit on the root of a volume ([any-volume.md](any-volume.md#new-files)).',
     values: '`"root"`',

@@ -19,6 +19,8 @@ export interface MapRule extends SystemGroupRule {
   groups?: readonly string[] | undefined
   /** The annotation may set the set-gid bit on the root of a volume. */
   setGid?: 'root' | undefined
+  /** The annotation may request a walk that gives the group access to the volume on disk. */
+  groupAccess?: 'grant' | undefined
 }
 
 /** Volumes that kubelet itself walks or could walk. It never does so for a hostPath. */
@@ -45,6 +47,7 @@ interface MapRuleRequest {
 export interface MapRuleGrant extends SystemGroupRule {
   fsTypes: readonly string[]
   setGid?: 'root' | undefined
+  groupAccess?: 'grant' | undefined
 }
 
 interface VolumeMapGrant {
@@ -64,10 +67,13 @@ export function findVolumeMapGrant(
   const { namespace, kind, volume, group } = request
   const matching = rules.filter((rule) => findMapRuleMismatch(rule, request) === undefined)
   if (matching.length > 0) {
-    const grants = matching.map(({ fsTypes = DEFAULT_MAP_FS_TYPES, setGid, systemGroups, protectedGroups }) => {
-      return { fsTypes, setGid, systemGroups, protectedGroups }
+    const grants = matching.map(({ fsTypes = DEFAULT_MAP_FS_TYPES, ...rule }) => {
+      const { setGid, groupAccess, systemGroups, protectedGroups } = rule
+      return { fsTypes, setGid, groupAccess, systemGroups, protectedGroups }
     })
-    const isPlain = grants.every((one) => !one.setGid && !one.systemGroups && one.protectedGroups === undefined)
+    const isPlain = grants.every(
+      (one) => !one.setGid && !one.groupAccess && !one.systemGroups && one.protectedGroups === undefined,
+    )
     const fsTypes = [...new Set(grants.flatMap((grant) => grant.fsTypes))]
     return isPlain ? { fsTypes } : { fsTypes, grants }
   }

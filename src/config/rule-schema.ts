@@ -122,6 +122,7 @@ export const MAP_RULE_KEY_SCHEMAS = {
   fsTypes: ALLOW_RULE_KEY_SCHEMAS.fsTypes,
   groups: () => createTextListSchema(GROUP_RANGE_REMEDY, isGroupRange),
   setGid: () => z.optional(z.literal('root', createSchemaError('write "root", or leave it out'))),
+  groupAccess: () => z.optional(z.literal('grant', createSchemaError('write "grant", or leave it out'))),
   systemGroups: ALLOW_RULE_KEY_SCHEMAS.systemGroups,
   protectedGroups: ALLOW_RULE_KEY_SCHEMAS.protectedGroups,
 } satisfies Record<keyof MapRule, unknown>

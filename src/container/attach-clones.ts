@@ -8,6 +8,7 @@ import { createMountRestrictionsReader, MOUNT_ATTR_RDONLY } from '../kernel/moun
 import { type ContainerRecord, containerRecords, isContainerId } from '../state/container-record.ts'
 import type { Session } from '../state/session.ts'
 import { hasVolumeUniformGroup } from '../state/volume-journal.ts'
+import { refusePendingGrants } from './apply-grants.ts'
 import {
   type CloneAttachStep,
   type CloneOutcome,
@@ -46,6 +47,7 @@ export async function attachContainerClones(
   using handles = new DisposableStack()
   const planned = await planClones(session, request, handles, (volume) => report({ step: 'open', volume }))
   refuseFailedClones(request, planned)
+  refusePendingGrants(planned)
   if (planned.every(({ source }) => source === 'keep')) return { mounts: planned.map(() => ({ do: 'keep' })) }
   const failedBefore = planned.filter(({ failures }) => failures !== undefined).length
   report({ step: 'records' })

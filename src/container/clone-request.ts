@@ -1,6 +1,6 @@
 import type { MapRuleGrant } from '../config/map-rule.ts'
 import { attributeFaultToAnnotation, type Fault, prefixFault } from '../errors/fault.ts'
-import { quoteValue } from '../errors/refusal.ts'
+import { quoteValue, Refusal } from '../errors/refusal.ts'
 import type { Host } from '../kernel/host.ts'
 import type { ContainerRecord, ContainerVolume } from '../state/container-record.ts'
 
@@ -27,6 +27,8 @@ export interface CloneRequest {
   setGid?: 'emptyDir' | 'requested' | undefined
   /** Lets a volume without content have the group on disk; `unrecorded`: its pod ends with it. Never for a hostPath. */
   freshGroup?: 'recorded' | 'unrecorded' | undefined
+  /** Requests a recorded walk that gives the group access to the volume on disk, before the first container. */
+  groupAccess?: 'grant' | undefined
 }
 
 /** Request for all mount clones of a container that is about to be created. The worker receives the request as JSON. */
@@ -40,12 +42,17 @@ export interface ContainerCloneRequest {
   hasUserNamespace: boolean
   /** True if the runtime reported the groups of its processes, and they contain every requested group. */
   isMember?: true | undefined
+  /** User id of its process in the container; undefined: the runtime does not report it. */
+  processUid?: number | undefined
   /** Kubelet's root directory, as kubelet writes it in the sources. */
   kubeletDir: string
   clones: readonly CloneRequest[]
   /** Whether the container may start without clones that cannot be made. */
   isOptional: boolean
 }
+
+/** Refuses a container until the walks that its pod requests are done, also if its group is optional. */
+export class PendingGrantRefusal extends Refusal {}
 
 export type CloneOutcome =
   /** The runtime binds `source` instead. It needs the restrictions too, because a current runc clears those it is not given. */

@@ -13,6 +13,7 @@ import {
 import { type NriPluginRecord, nriPluginRecord } from '../state/process-records.ts'
 import type { RecordReadResult } from '../state/record.ts'
 import { type Session, warnOnFailure } from '../state/session.ts'
+import { applyPendingGrants } from './apply-grants.ts'
 import { attachContainerClones } from './attach-clones.ts'
 import {
   type CloneAttachStep,
@@ -21,6 +22,7 @@ import {
   type ContainerCloneRequest,
   createContainerRecord,
   type OwnVolumeMountsRequest,
+  PendingGrantRefusal,
   type RuntimeSnapshot,
 } from './clone-request.ts'
 import { checkCloneSources } from './clone-source.ts'
@@ -45,6 +47,8 @@ export type ContainerTask =
   | { do: 'without'; request: ContainerCloneRequest; why: string }
   /** Opens a container's volumes as `attach` does, without making a clone. It ends once they respond. */
   | { do: 'check'; request: ContainerCloneRequest }
+  /** Walks the container's volumes for which its pod requests that. */
+  | { do: 'grant'; request: ContainerCloneRequest }
   /** Records whether the runtime has the plugin registered. */
   | { do: 'registration'; record: NriPluginRecord }
   /** Reads the restrictions of modekeep's own mounts, which the runtime applies to the container's. */
@@ -58,7 +62,13 @@ export type ContainerTaskResult =
       /** Mount options of each mount of the request. Mounts of other drivers have none. */
       restrictions?: readonly (readonly string[])[]
     }
-  | { failure: string; faults?: readonly Fault[]; isUnexpected?: boolean }
+  | {
+      failure: string
+      faults?: readonly Fault[]
+      isUnexpected?: boolean
+      /** A volume must be walked first. */
+      isGrantPending?: true
+    }
 
 /** Runs a task. Never throws. */
 export async function runContainerTask(
@@ -79,6 +89,9 @@ export async function runContainerTask(
       case 'check':
         checkCloneSources(session, task.request)
         return {}
+      case 'grant':
+        await applyPendingGrants(session, task.request)
+        return {}
       case 'registration':
         nriPluginRecord.write(session, task.record)
         return {}
@@ -91,6 +104,8 @@ export async function runContainerTask(
     }
   } catch (error) {
     const first = unwrapSuppressedError(error)
+    if (first instanceof PendingGrantRefusal)
+      return { failure: first.message, faults: first.faults, isGrantPending: true }
     if (first instanceof Refusal) return { failure: first.message, faults: first.faults }
     return { failure: `modekeep failed: ${formatError(error)}; see its log on the node`, isUnexpected: true }
   }

@@ -8,6 +8,7 @@ import { createCloneIdMap, readPodIdMap } from './clone-id-map.ts'
 import type { CloneRequest, ContainerCloneRequest } from './clone-request.ts'
 import { type CloneSource, type CloneSourceContext, openCloneSource } from './clone-source.ts'
 import { type FreshVolume, findFreshVolume } from './fresh-volume.ts'
+import { findGroupGrant, type GroupGrant } from './group-grant.ts'
 import { cloneOwnVolume } from './own-volume.ts'
 import {
   createCloneFailureFaults,
@@ -16,7 +17,7 @@ import {
   refuseMountPropagation,
   refuseMountsBelow,
 } from './refused-sources.ts'
-import { checkMapRules, findRootFacts, type VolumeRootFacts } from './root-bits.ts'
+import { checkMapRules, findClosedRoot, findRootFacts, type VolumeRootFacts } from './root-bits.ts'
 
 export interface PlannedClone {
   request: CloneRequest
@@ -26,6 +27,8 @@ export interface PlannedClone {
   source?: CloneSource | 'keep'
   /** Undefined if the volume has content. */
   fresh?: FreshVolume | undefined
+  /** A walk that the volume needs before the clone is made. */
+  grant?: GroupGrant | undefined
   /** Undefined if no id is mapped. */
   map?: IdMap | undefined
   /** Mount options of the clone, once it is attached. */
@@ -54,6 +57,7 @@ export async function planClones(
     planned.push(await openClone(session, context, clone, handles))
   }
   await findFreshGroups(session, planned, table)
+  for (const clone of planned) await findGrant(session, clone, table)
   for (const clone of planned) await planIdMap(session, request, clone, table)
   return planned
 }
@@ -112,6 +116,13 @@ async function findFreshGroups(session: Session, planned: readonly PlannedClone[
   }
 }
 
+function findGrant(session: Session, clone: PlannedClone, table: MountTableSnapshot): Promise<PlannedClone> {
+  return runCloneAttempt(clone, () => {
+    if (clone.fresh !== undefined) return
+    for (const source of listCloneSources(clone)) clone.grant ??= findGroupGrant(session, clone.request, source, table)
+  })
+}
+
 function planIdMap(
   session: Session,
   request: ContainerCloneRequest,
@@ -119,10 +130,13 @@ function planIdMap(
   table: MountTableSnapshot,
 ): Promise<PlannedClone> {
   return runCloneAttempt(clone, () => {
-    for (const source of listCloneSources(clone)) {
+    // A walk changes the group that would be mapped.
+    for (const source of clone.grant === undefined ? listCloneSources(clone) : []) {
       // modekeep's own mounts were checked when they were made.
       if (!clone.request.isOwn) for (const each of clone.requests ?? []) checkMapRules(session, each, source, table)
-      clone.root = findRootFacts(session, clone.request, source)
+      // The root of a fresh volume gets the group's bits.
+      const closedRoot = clone.fresh ? undefined : findClosedRoot(session, request, clone.request, source)
+      clone.root = { ...findRootFacts(session, clone.request, source), ...(closedRoot !== undefined && { closedRoot }) }
       clone.map = createCloneIdMap(source.from, source.to, readPodIdMap(session.host, request))
     }
   })

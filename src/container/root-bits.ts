@@ -3,11 +3,12 @@ import { isRootWithoutSetGid, restoreRootSetGid, setDirectorySetGid, setRootSetG
 import { refuseSystemGroup } from '../fsgroup/system-group.ts'
 import { isDirectory } from '../kernel/host.ts'
 import { type MountTableSnapshot, readFileSystemType } from '../kernel/mount-table/mountinfo.ts'
+import { computeGroupBits, readAcl } from '../ownership/inode/attributes.ts'
 import { acquireRecordLock } from '../state/locks.ts'
 import { locateVolumeRecords } from '../state/record-directories.ts'
 import type { Session } from '../state/session.ts'
 import { resolveVolumeIdentity } from '../state/volume-identity.ts'
-import type { CloneRequest } from './clone-request.ts'
+import { type CloneRequest, type ContainerCloneRequest, LEAVE_VOLUME_OUT_REMEDY } from './clone-request.ts'
 import type { CloneSource } from './clone-source.ts'
 
 /** Returns whether a container can create files through a clone that maps the group on disk. */
@@ -39,7 +40,36 @@ export interface VolumeRootFacts {
   /** Identity of the whole volume, which is the key of its set-gid record. */
   rootVolume?: string
   hasPlainRoot?: true
+  /** Owner, group and mode of the mounted directory, if the group cannot create files in it. */
+  closedRoot?: string
 }
+
+/**
+ * Finds a directory in which the group cannot create files. The pod may not need that: its process may own the directory.
+ * @returns owner, group and mode of the directory
+ * @throws {Refusal} if the pod's process certainly cannot either, and its group is not optional
+ */
+export function findClosedRoot(
+  { host: { inodes } }: Session,
+  { isOptional, processUid }: Pick<ContainerCloneRequest, 'isOptional' | 'processUid'>,
+  { options, group, isOwn }: CloneRequest,
+  { clonedFrom, tree, from }: CloneSource,
+): string | undefined {
+  if (isOwn || group === undefined || clonedFrom === undefined) return undefined
+  if (options.includes('ro') || inodes.isReadOnly(tree)) return undefined
+  const stat = inodes.stat(clonedFrom)
+  const bits = computeGroupBits(stat, readAcl(inodes, clonedFrom), from)
+  if (!isDirectory(stat) || (bits & WRITE_SEARCH_MODE) === WRITE_SEARCH_MODE) return undefined
+  const root = `${stat.uid}:${stat.gid} ${(stat.mode & 0o7777).toString(8).padStart(4, '0')}`
+  if (isOptional || processUid === undefined || processUid === 0 || processUid === stat.uid) return root
+  throw Refusal.of(
+    'map-closed-root',
+    `is ${root} on disk, so group ${group} cannot create files in it`,
+    `write annotation modekeep/group-access "grant", which walks the volume as an fsGroup does, run "chmod g+rwx" for the directory on the node, mount the volume readOnly, or ${LEAVE_VOLUME_OUT_REMEDY}`,
+  )
+}
+
+const WRITE_SEARCH_MODE = 0o3
 
 export function findRootFacts(session: Session, request: CloneRequest, source: CloneSource): VolumeRootFacts {
   const { root } = source

@@ -24,6 +24,8 @@ const containerRecordSchema = () => {
     to: group,
     /** The volume's root has no set-gid bit, so files that root creates there do not get the group. */
     hasPlainRoot: z.optional(z.boolean()),
+    /** Owner, group and mode of the mounted directory, if the group cannot create files in it. */
+    closedRoot: z.optional(text),
     /** Identity of the complete volume, if the container may see only a part of it. */
     rootVolume: z.optional(text),
     /** Reason why the container has the volume without the mapping. */

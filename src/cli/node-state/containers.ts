@@ -88,6 +88,9 @@ export function readContainerStatuses(store: Store): ContainerStatus[] {
 const NO_SET_GID_REASON =
   'its root has no set-gid bit, so what root creates there does not get the group: write annotation modekeep/set-gid "root" (a rule of "map" has to permit it), or run "chmod g+s" for the root on the node'
 
+const formatClosedRootReason = (root: string) =>
+  `its root is ${root} on disk, so the group cannot create files there: write annotation modekeep/group-access "grant" (a rule of "map" has to permit it), or run "chmod g+rwx" for the root on the node`
+
 const UNREADABLE_CONTAINER_STATUS: Omit<ContainerStatus, 'container' | 'reason'> = {
   name: '',
   pod: '',
@@ -103,7 +106,7 @@ const UNREADABLE_CONTAINER_STATUS: Omit<ContainerStatus, 'container' | 'reason'>
 
 function createContainerStatuses(record: ContainerRecord): ContainerStatus[] {
   const { pod, isMember, state } = record
-  return record.volumes.map(({ volume, destination, source, from, to, hasPlainRoot, why }) => ({
+  return record.volumes.map(({ volume, destination, source, from, to, hasPlainRoot, closedRoot, why }) => ({
     container: record.container,
     name: record.containerName,
     pod: `${pod.namespace}/${pod.name}`,
@@ -114,7 +117,7 @@ function createContainerStatuses(record: ContainerRecord): ContainerStatus[] {
     group: to ?? null,
     isMember: isMember ?? null,
     state: why !== undefined ? 'without' : state === 'created' ? 'created' : 'mapped',
-    reason: why ?? (hasPlainRoot ? NO_SET_GID_REASON : ''),
+    reason: why ?? (closedRoot ? formatClosedRootReason(closedRoot) : hasPlainRoot ? NO_SET_GID_REASON : ''),
     since: new Date(record.at).toISOString(),
   }))
 }

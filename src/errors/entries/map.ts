@@ -66,6 +66,19 @@ export const MAP_FAULT_ENTRIES = {
     meaning: "The container's processes are not in the group, so the mapping would not help them.",
     remedy: "Add the group to `supplementalGroups` of the pod's `securityContext`.",
   },
+  'map-grant': {
+    meaning:
+      "The pod's annotation `modekeep/group-access` requests a walk of the volume, which is in progress or not permitted.",
+    remedy:
+      'Wait: kubelet tries again. `modekeep status` shows the progress. If the message says so, add `groupAccess` to the rule.',
+    see: 'any-volume.md#volumes-with-content',
+  },
+  'map-closed-root': {
+    meaning: 'The volume has files, and its root does not let the group create files. An `fsGroup` would change that.',
+    remedy:
+      'Request a walk by the annotation `modekeep/group-access: "grant"`, run `chmod g+rwx` for the root, or mount the volume `readOnly`.',
+    see: 'any-volume.md#volumes-with-content',
+  },
   'map-kubelet-dir': {
     meaning: "`modekeep nri` looks for pods in another directory than kubelet's.",
     remedy:

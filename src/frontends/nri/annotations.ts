@@ -12,6 +12,9 @@ const GROUP_ANNOTATION = 'modekeep/group'
 /** The value `root` requests the set-gid bit on the roots of the pod's volumes. */
 const SET_GID_ANNOTATION = 'modekeep/set-gid'
 
+/** The value `grant` requests a walk that gives the group access to the pod's volumes on disk. */
+const GROUP_ACCESS_ANNOTATION = 'modekeep/group-access'
+
 /** Refusals give this reason for a clone of modekeep's own volume, in place of an annotation. */
 export const USER_NAMESPACE_REASON = 'the pod has a user namespace of its own'
 
@@ -64,14 +67,21 @@ export function isGroupOptional(annotations: PodAnnotations): boolean {
 }
 
 /** Returns whether the roots of the pod's volumes get the set-gid bit. @throws {Refusal} for a value other than "root" */
-export function hasSetGidAnnotation(annotations: PodAnnotations): boolean {
-  const text = findAnnotation(annotations, SET_GID_ANNOTATION)
-  if (text === undefined || text === 'root') return text !== undefined
+export const hasSetGidAnnotation = (annotations: PodAnnotations): boolean =>
+  hasAnnotationWithValue(annotations, SET_GID_ANNOTATION, 'root')
+
+/** Returns whether a walk gives the group access to the pod's volumes. @throws {Refusal} for a value other than "grant" */
+export const hasGrantAnnotation = (annotations: PodAnnotations): boolean =>
+  hasAnnotationWithValue(annotations, GROUP_ACCESS_ANNOTATION, 'grant')
+
+function hasAnnotationWithValue(annotations: PodAnnotations, key: string, value: string): boolean {
+  const text = findAnnotation(annotations, key)
+  if (text === undefined || text === value) return text !== undefined
   throw new Refusal(
     createAnnotationFault(
       'annotation-invalid',
-      `annotation ${SET_GID_ANNOTATION} is ${quoteValue(text)}`,
-      `write "root", or leave it out`,
+      `annotation ${key} is ${quoteValue(text)}`,
+      `write "${value}", or leave it out`,
     ),
   )
 }

@@ -2,6 +2,7 @@ import {
   type ContainerCloneOutcome,
   type ContainerCloneRequest,
   createCloneFault,
+  PendingGrantRefusal,
 } from '../../container/clone-request.ts'
 import { createFault } from '../../errors/fault.ts'
 import { formatError, Refusal } from '../../errors/refusal.ts'
@@ -72,7 +73,8 @@ export function createContainerCreationHandler({
     try {
       return await Promise.race([made, expired])
     } catch (error) {
-      const level = mayStartWithoutGroup(pod) ? 'warn' : 'error'
+      const isOptional = mayStartWithoutGroup(pod) && !(error instanceof PendingGrantRefusal)
+      const level = isOptional ? 'warn' : 'error'
       const event = level === 'warn' ? 'without' : 'refused'
       const isUnexpected = error instanceof Refusal ? {} : { unexpected: true }
       log(level, event, { ...listContainerLogFields(pod, container), message: formatError(error), ...isUnexpected })

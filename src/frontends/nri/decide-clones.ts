@@ -9,10 +9,10 @@ import {
   findRequestedGroup,
   findUnknownVolumeFaults,
   formatUnmatchedPathsWarning,
+  hasGrantAnnotation,
   hasGroupAnnotation,
   hasSetGidAnnotation,
   isGroupOptional,
-  isHostPathOrRuntimeMount,
   MAX_MAPPED_MOUNTS,
   type ParsedGroupAnnotation,
   parseGroupAnnotation,
@@ -30,7 +30,7 @@ import {
 import type { Container, PodSandbox } from './protocol.ts'
 
 /** Input of a decision that the node, not the runtime, provides. */
-interface NodeMapRules {
+export interface NodeMapRules {
   /** Kubelet's root directory, as kubelet writes it in the sources of mounts. */
   readonly kubeletDir: string
   readonly map: readonly MapRule[]
@@ -78,8 +78,8 @@ export function decideContainerClones(
   if (annotation === undefined && wanted.length === 0) return {}
   if (wanted.length > MAX_MAPPED_MOUNTS)
     throw new Refusal(createTooManyMountsFault(annotation, wanted.length, containerName))
-  const mayStartWithout = isGroupOptional(pod.annotations)
   const hasSetGidRequest = hasSetGidAnnotation(pod.annotations)
+  const groupAccess = hasGrantAnnotation(pod.annotations) ? ('grant' as const) : undefined
   const faults: Fault[] = []
   const clones = wanted.flatMap(({ volume, groupId, reason }): CloneRequest[] => {
     const isEmptyDir = volume.kind === 'emptyDir'
@@ -90,6 +90,7 @@ export function decideContainerClones(
       requestedBy: reason,
       ...(groupId !== undefined && setGid && { setGid }),
       ...(groupId !== undefined && volume.kind !== HOST_PATH_KIND && { freshGroup }),
+      ...(groupId !== undefined && !isEmptyDir && groupAccess && { groupAccess }),
     }
     const { namespace } = pod
     const fault = findMappingFault(volume, groupId, kubeletDir)
@@ -109,7 +110,7 @@ export function decideContainerClones(
   if (faults.length > 0) throw new Refusal(faults)
   const warning = annotation && formatUnmatchedPathsWarning(annotation, mounted, containerName)
   if (clones.length === 0) return { warning }
-  const request = createContainerCloneRequest(pod, container, kubeletDir, clones, mayStartWithout)
+  const request = createContainerCloneRequest(pod, container, kubeletDir, clones, isGroupOptional(pod.annotations))
   const isMember = clones.every(({ group }) => group === undefined || groups?.certain.includes(group))
   return { request: groups !== undefined && isMember ? { ...request, isMember } : request, warning }
 }
@@ -136,41 +137,7 @@ function findCloneCandidate(
   return volume.isOwn && inUserNamespace ? [{ volume, groupId, reason: USER_NAMESPACE_REASON }] : []
 }
 
-/**
- * Finds the volumes that an annotated container has without its group, because it was refused or no plugin was queried. Pure.
- * @returns undefined if it has none
- */
-export function findMissingClones(
-  pod: PodSandbox,
-  container: Container,
-  volumes: PodVolumes,
-  { kubeletDir }: Pick<NodeMapRules, 'kubeletDir'>,
-): ContainerCloneRequest | undefined {
-  if (!hasGroupAnnotation(pod.annotations)) return undefined
-  const annotation = tryParseGroupAnnotation(pod)
-  const podDir = resolvePodDirectory(kubeletDir, pod.uid)
-  const clones = container.mounts.flatMap((mount): CloneRequest[] => {
-    const volume = findMountedVolume(mount, podDir, volumes)
-    if (volume === undefined || volume.isKubelets || volume.isOwn) return []
-    const group = annotation && findRequestedGroup(annotation, volume)
-    // An invalid annotation could name every volume.
-    if (annotation === undefined ? isHostPathOrRuntimeMount(volume) : group === undefined) return []
-    return [createCloneRequest(volume, group)]
-  })
-  return clones.length === 0
-    ? undefined
-    : createContainerCloneRequest(pod, container, kubeletDir, clones.slice(0, MAX_MAPPED_MOUNTS), true)
-}
-
-function tryParseGroupAnnotation({ annotations }: PodSandbox): ParsedGroupAnnotation | undefined {
-  try {
-    return parseGroupAnnotation(annotations)
-  } catch {
-    return undefined
-  }
-}
-
-function createContainerCloneRequest(
+export function createContainerCloneRequest(
   pod: PodSandbox,
   container: Container,
   kubeletDir: string,
@@ -186,6 +153,7 @@ function createContainerCloneRequest(
     kubeletDir,
     clones,
     isOptional: mayStartWithout,
+    ...(container.user !== undefined && { processUid: container.user.uid }),
   }
 }
 
@@ -244,7 +212,10 @@ function findMappingFault(volume: MountedVolume, group: number | undefined, kube
   )
 }
 
-function createCloneRequest({ mount, name, isOwn = false }: MountedVolume, group: number | undefined): CloneRequest {
+export function createCloneRequest(
+  { mount, name, isOwn = false }: MountedVolume,
+  group: number | undefined,
+): CloneRequest {
   const { destination, source, options } = mount
   return { volume: name, destination, source, options, group, requestedBy: '', isOwn }
 }

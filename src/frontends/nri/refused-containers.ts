@@ -84,7 +84,7 @@ export class RefusedContainers {
 const formatContainerKey = (pod: PodSandbox, { name }: Container) => `${pod.uid}/${name}`
 
 /** Kubelet names a claim's volume after its PersistentVolume, so pods of one namespace share the volume of a name. */
-function listSharedVolumeKeys({ clones, pod }: ContainerCloneRequest): Set<string> {
+export function listSharedVolumeKeys({ clones, pod }: Pick<ContainerCloneRequest, 'clones' | 'pod'>): Set<string> {
   const names = clones.flatMap(({ source }) => {
     const [, plugin, name] = /\/volumes\/([^/]+)\/([^/]+)/.exec(source) ?? []
     return plugin === undefined || plugin === 'kubernetes.io~empty-dir' ? [] : [`${pod.namespace}/${plugin}/${name}`]

@@ -1,9 +1,10 @@
-import type {
-  CloneAttachStep,
-  ContainerCloneOutcome,
-  ContainerCloneRequest,
-  OwnVolumeMountsRequest,
-  RuntimeSnapshot,
+import {
+  type CloneAttachStep,
+  type ContainerCloneOutcome,
+  type ContainerCloneRequest,
+  type OwnVolumeMountsRequest,
+  PendingGrantRefusal,
+  type RuntimeSnapshot,
 } from '../../container/clone-request.ts'
 import type { ContainerTask, ContainerTaskResult } from '../../container/container-task.ts'
 import { createFault, renderFault } from '../../errors/fault.ts'
@@ -13,6 +14,7 @@ import { createTooManyUnkillableWorkersFault } from '../../worker/given-up.ts'
 import type { WorkerPool } from '../../worker/pool.ts'
 import type { LostTaskOutcomes, RunningTask, WorkerLimits } from '../../worker/schedule.ts'
 import type { WorkerSupervision } from '../../worker/supervision.ts'
+import { BackgroundGrants } from './background-grants.ts'
 import { type CloneTaskProgress, REFUSAL_LIFETIME_MS } from './refused-containers.ts'
 
 export const LOST_CONTAINER_TASK_OUTCOMES: LostTaskOutcomes<ContainerTaskResult> = {
@@ -29,9 +31,9 @@ export const NRI_WORKER_LIMITS: WorkerLimits = {
   longAfterMs: 200,
   maxPerKind: 7,
   maxPerNamespace: 3,
-  maxByKind: { check: 1, restrictions: 2, release: 5, without: 1, reconcile: 1, registration: 1 },
+  maxByKind: { grant: 1, check: 1, restrictions: 2, release: 5, without: 1, reconcile: 1, registration: 1 },
   // A stuck worker keeps its memory: test/attacks/stuck-plugin-memory.test.ts compares it with the component's limit.
-  maxTotal: 16,
+  maxTotal: 17,
   isShared: true,
   minIdle: 2,
 }
@@ -83,7 +85,10 @@ async function awaitContainerTask(
   try {
     const result = await running.outcome
     // A worker that was lost reports no faults. The others have logged the details.
-    if (result.failure !== undefined) throw new Refusal(result.faults ?? createFault('map-late', result.failure))
+    if (result.failure !== undefined) {
+      const faults = result.faults ?? createFault('map-late', result.failure)
+      throw result.isGrantPending ? new PendingGrantRefusal(faults) : new Refusal(faults)
+    }
     return result
   } finally {
     giveUp.removeEventListener('abort', cancel)
@@ -97,12 +102,23 @@ export function createCloneService(
 ): CloneService {
   const runUnawaited = (task: ContainerTask, namespace?: string) =>
     runUnawaitedTask(workers, reportFailure, task, namespace)
+  const grants = new BackgroundGrants()
   return {
     async attach(request, deadline, onStart) {
       const running = workers.run({ do: 'attach', request }, request.pod.namespace)
       onStart(running)
-      const { mounts = [] } = await awaitContainerTask(running, deadline)
-      return { mounts }
+      try {
+        const { mounts = [] } = await awaitContainerTask(running, deadline)
+        return { mounts }
+      } catch (error) {
+        if (!(error instanceof PendingGrantRefusal)) throw error
+        throw (
+          grants.begin(request, async () => {
+            const { outcome } = workers.run({ do: 'grant', request }, `grant ${request.pod.namespace}`)
+            return await outcome
+          }) ?? error
+        )
+      }
     },
     async check(request, giveUp) {
       await awaitContainerTask(workers.run({ do: 'check', request }, `check ${request.pod.namespace}`), giveUp)

@@ -1,10 +1,11 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { beforeEach, describe, expect, it } from 'vitest'
-import type {
-  ContainerCloneOutcome,
-  ContainerCloneRequest,
-  RuntimeSnapshot,
+import {
+  type ContainerCloneOutcome,
+  type ContainerCloneRequest,
+  PendingGrantRefusal,
+  type RuntimeSnapshot,
 } from '../../../src/container/clone-request.ts'
 import { createFault, type Fault } from '../../../src/errors/fault.ts'
 import { Refusal } from '../../../src/errors/refusal.ts'
@@ -131,6 +132,15 @@ describe('the NRI plugin', () => {
     await settled()
     collectGarbage()
     expect(pods.filter((pod) => pod.deref() !== undefined)).toHaveLength(0)
+  })
+
+  it('refuses a container whose group is optional while its volume is being walked', async () => {
+    attach = async () => {
+      throw new PendingGrantRefusal(createFault('map-grant', 'is being walked'))
+    }
+    await expect(create(optional, withData)).rejects.toThrow('is being walked')
+    await settled()
+    expect(jobs).toEqual(['attach c0ffee', 'forget c0ffee'])
   })
 
   it('leaves mounts unchanged that need no clone', async () => {

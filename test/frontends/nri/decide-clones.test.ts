@@ -73,6 +73,29 @@ describe('the clone decision for a container maps', () => {
     expect(() => bits({ 'modekeep/set-gid': 'true' })).toThrow('annotation modekeep/set-gid is "true": write "root"')
   })
 
+  it('every volume but an emptyDir with a walk by the annotation modekeep/group-access', () => {
+    const mounts = [
+      mountOf('/scratch', SOURCES.scratch),
+      mountOf('/data', SOURCES.claim),
+      mountOf('/disk', SOURCES.disk),
+    ]
+    const accessOf = (annotations: Record<string, string>) =>
+      decided('2000', mounts, { annotations })?.clones.flatMap(({ destination, groupAccess }) =>
+        groupAccess === 'grant' ? [destination] : [],
+      )
+    expect(accessOf({})).toEqual([])
+    expect(accessOf({ 'modekeep/group-access': 'grant' })).toEqual(['/data', '/disk'])
+    expect(() => accessOf({ 'modekeep/group-access': 'keep' })).toThrow(
+      'annotation modekeep/group-access is "keep": write "grant"',
+    )
+  })
+
+  it('with the user of its process, where the runtime reports it', () => {
+    const user = { uid: 1000, gid: 2000, additionalGids: [] }
+    expect(decided('2000', [mountOf('/data', SOURCES.claim)], { user })).toMatchObject({ processUid: 1000 })
+    expect(decided('2000', [mountOf('/data', SOURCES.claim)])).not.toHaveProperty('processUid')
+  })
+
   it('a path with or without a trailing slash, in the annotation and in the pod', () => {
     expect(groups(decided('/data/=3000', mounts))).toEqual({ '/data': 3000 })
     expect(groups(decided('/data=3000', [mountOf('/data/', SOURCES.claim)]))).toEqual({ '/data/': 3000 })

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { CloneAttachStep, ContainerCloneRequest } from '../../../src/container/clone-request.ts'
 import type { ContainerTask, ContainerTaskResult } from '../../../src/container/container-task.ts'
+import { createFault } from '../../../src/errors/fault.ts'
 import type { Refusal } from '../../../src/errors/refusal.ts'
 import { createContainerEventHandler } from '../../../src/frontends/nri/container-lifecycle.ts'
 import {
@@ -195,12 +196,13 @@ describe('a stuck worker of the NRI plugin', () => {
   })
 
   it("leaves one worker for the plugin's registration record, whichever volumes are stuck", async () => {
-    const { clones, workers, begun } = stuckPool(['attach', 'check', 'release', 'restrictions'])
+    const { clones, workers, begun } = stuckPool(['attach', 'check', 'grant', 'release', 'restrictions'])
     const readRestrictions = createRestrictionsTaskReader(workers)
     for (let at = 0; at < 30; at++) {
       const order = orderIn(`bad-${at}`)
       clones.attach(order, NEVER, () => {}).catch(() => {})
       void clones.check(order, NEVER)
+      workers.run({ do: 'grant', request: order }, `grant bad-${at}`)
       void clones.forget(`${at}`, `bad-${at}`)
       void readRestrictions({ ...order, mounts: [] }, NEVER)
       await vi.advanceTimersByTimeAsync(NRI_WORKER_LIMITS.longAfterMs + 1)
@@ -209,5 +211,71 @@ describe('a stuck worker of the NRI plugin', () => {
     await vi.advanceTimersByTimeAsync(NRI_WORKER_LIMITS.longAfterMs + 1)
     expect(begun.at(-1)).toBe('registration ')
     expect(begun).toHaveLength(NRI_WORKER_LIMITS.maxTotal ?? 0)
+  })
+})
+
+describe('a walk that a pod requests by the annotation modekeep/group-access', () => {
+  const pending = { failure: 'is being walked', faults: [createFault('map-grant', 'is being walked')] }
+
+  /** A plugin whose attach tasks are refused until a walk has ended without a failure. */
+  function grantingPlugin() {
+    const walks: ((result: ContainerTaskResult) => void)[] = []
+    let isWalked = false
+    const clones = createCloneService(
+      {
+        run: (task: ContainerTask) => {
+          const outcome = Promise.withResolvers<ContainerTaskResult>()
+          if (task.do === 'grant')
+            walks.push((result) => {
+              isWalked = result.failure === undefined
+              outcome.resolve(result)
+            })
+          else outcome.resolve(isWalked ? { mounts: [] } : { ...pending, isGrantPending: true })
+          return { outcome: outcome.promise, isWaiting: false, isBlocked: false, progress: undefined, cancel() {} }
+        },
+      },
+      () => {},
+    )
+    const attach = (uid: string, volume = 'pvc-1') => {
+      const order = orderIn('shop')
+      const source = `${KUBELET}/pods/${uid}/volumes/kubernetes.io~csi/${volume}/mount`
+      const clone = { volume, destination: '/data', source, options: [], group: 2000, requestedBy: '', isOwn: false }
+      const request = { ...order, pod: { ...order.pod, uid }, clones: [{ ...clone, groupAccess: 'grant' as const }] }
+      return clones
+        .attach(request, NEVER, () => {})
+        .then(
+          () => 'made',
+          (error: Refusal) => error.message,
+        )
+    }
+    return { attach, walks }
+  }
+
+  it('runs once for all pods with the volume, each of which is refused until it has ended', async () => {
+    const { attach, walks } = grantingPlugin()
+    expect([await attach('a'), await attach('a'), await attach('b')]).toEqual(Array(3).fill('is being walked'))
+    expect(walks).toHaveLength(1)
+    walks[0]?.({})
+    expect([await attach('a'), await attach('b')]).toEqual(['made', 'made'])
+  })
+
+  it('runs for two volumes at the same time', async () => {
+    const { attach, walks } = grantingPlugin()
+    await attach('a')
+    await attach('a', 'pvc-2')
+    expect(walks).toHaveLength(2)
+  })
+
+  it('is reported to the next attempt of its pod alone if it fails, which starts it again', async () => {
+    const { attach, walks } = grantingPlugin()
+    await attach('a')
+    walks[0]?.({ failure: 'the disk failed' })
+    await vi.advanceTimersByTimeAsync(0)
+    expect([await attach('b'), await attach('a'), await attach('a')]).toEqual([
+      'is being walked',
+      'the disk failed',
+      'is being walked',
+    ])
+    expect(walks).toHaveLength(2)
   })
 })

@@ -1,4 +1,7 @@
+import { spawnSync } from 'node:child_process'
 import * as fs from 'node:fs'
+import { BINARY } from '../../kubelet/node/drivers.ts'
+import { until } from '../../kubelet/node/until.ts'
 import { expect } from '../expect.ts'
 import { type DiskType, diskVolume, fill } from '../node/disks.ts'
 import type { RuntimeNode } from '../node/node.ts'
@@ -37,6 +40,20 @@ const onDisk = (type: DiskType): Case => ({
   },
 })
 
+/** Creates a container as kubelet does, which tries again until that succeeds. */
+async function retried(create: () => Promise<string>): Promise<string> {
+  let id: string | undefined
+  await until(
+    'the container is created',
+    async () => {
+      id = await create().catch(() => undefined)
+      return id !== undefined
+    },
+    30,
+  )
+  return id ?? ''
+}
+
 /** A pod that asks for group 2000 and writes. */
 async function written(
   node: RuntimeNode,
@@ -60,6 +77,45 @@ async function written(
 /** Each kind of volume that a pod can have. */
 export const VOLUMES: readonly Case[] = [
   ...(['ext4', 'xfs', 'btrfs'] as const).map(onDisk),
+  {
+    name: 'a volume with content is walked once by modekeep/group-access, and the container is created after that',
+    async run(node) {
+      const volume = diskVolume(node, 'grant', 'ext4')
+      fs.chmodSync(volume.path, 0o755)
+      const one = () => {
+        const { gid, mode } = fs.statSync(`${volume.path}/one`)
+        return `${gid} ${(mode & 0o777).toString(8)}`
+      }
+      const before = one()
+      const podOf = (name: string, group: number) =>
+        node.pod({
+          name,
+          annotations: { [GROUP]: String(group), 'modekeep/group-access': 'grant' },
+          volumes: { data: volume },
+          mounts: DATA,
+          groups: [group],
+        })
+      const refused = await podOf('grant-refused', 2000).begin()
+      expect('the refusal', await refusal('no rule', refused.create()), /may not be walked .*"groupAccess": "grant"/s)
+      await refused.remove()
+      node.configure([{ groupAccess: 'grant' }])
+      const pod = await podOf('grant', 2000).begin()
+      expect('the first attempt', await refusal('a walk', pod.create()), /is being walked on disk for group 2000/)
+      const id = await retried(() => pod.create())
+      await pod.start(id)
+      expect('a new file', await pod.says('echo new >/data/new && stat -c %g /data/new', id), '2000')
+      expect('a file on disk', one(), '2000 660')
+      const second = await podOf('grant-second', 3000).run()
+      expect('what a second group sees', await second.says('stat -c %g /data/one && cat /data/new'), '3000\nnew')
+      for (const each of [pod, second]) await each.remove()
+      const { status, stdout, stderr } = spawnSync(BINARY, ['restore', volume.path], { encoding: 'utf8' })
+      expect(`the restore (${stdout}${stderr})`, status, 0)
+      expect('the file after a restore', one(), before)
+      node.configure()
+      volume.unstage()
+      return `refused without a rule; ${before}, walked: 2000 660; 3000 is mapped; restored`
+    },
+  },
   {
     name: 'a local PersistentVolume is mapped',
     async run(node) {

@@ -1,5 +1,6 @@
 import { ANY_VOLUME } from './any-volume.ts'
 import { ANY_VOLUME_AWAY } from './any-volume-away.ts'
+import { ANY_VOLUME_POLICY } from './any-volume-policy.ts'
 import type { Case } from './case.ts'
 import { CONFIGURATION } from './configuration.ts'
 import { DAEMON_SET } from './daemon-set.ts'
@@ -26,6 +27,7 @@ export const CASES: readonly Case[] = [
   ...POD_SECURITY,
   ...INLINE_BY_LABEL,
   ...USER_NAMESPACES,
+  ...ANY_VOLUME_POLICY,
   ...ANY_VOLUME,
   ...ANY_VOLUME_AWAY,
   ...PLUGIN,

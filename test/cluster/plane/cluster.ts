@@ -47,8 +47,10 @@ export interface Cluster {
   apply(...resources: readonly Resource[]): Promise<void>
   /** `kubectl apply -k`, by a kubectl that knows components: that of 1.20 does not. */
   applyKustomization(directory: string): Promise<void>
-  /** What the API server says against one, and makes none; undefined if it would take it. */
-  refusal(resource: Resource): Promise<string | undefined>
+  /** The resource as the API server would store it. Rejects with its refusal. */
+  admit(resource: Resource): Promise<Resource>
+  /** What the API server says against some, and makes none; undefined if it would take all. */
+  refusal(...resources: readonly Resource[]): Promise<string | undefined>
   /** Deletes them; what is theirs may go a while later. */
   withdraw(...resources: readonly Resource[]): Promise<void>
   /** A resource, like `pod/name`; undefined if there is none. */
@@ -135,6 +137,8 @@ export async function startCluster({ place, programs }: Omit<World, 'options'>):
     fs.writeFileSync(file, JSON.stringify({ apiVersion: 'v1', kind: 'List', items: resources }))
     return file
   }
+  const admit: Cluster['admit'] = async (resource) =>
+    JSON.parse(await kubectl('create', '--dry-run=server', '-o', 'json', '-f', written([resource])))
   return {
     version,
     volumes,
@@ -153,9 +157,10 @@ export async function startCluster({ place, programs }: Omit<World, 'options'>):
     async applyKustomization(directory) {
       await kubectlOf(provideClients().kubectl, 'apply', '-k', directory)
     },
-    async refusal(resource) {
+    admit,
+    async refusal(...resources) {
       try {
-        await kubectl('create', '--dry-run=server', '-f', written([resource]))
+        await kubectl('create', '--dry-run=server', '-f', written(resources))
         return undefined
       } catch (error) {
         return (error as Error).message

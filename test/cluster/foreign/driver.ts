@@ -6,13 +6,14 @@ import { createUnaryCallHandlers, listenOnGrpcSocket } from '../../../src/rpc/se
 import { KUBELETS_ROOT } from '../../kubelet/node/kubelet.ts'
 import { until } from '../../kubelet/node/until.ts'
 import type { Resource } from '../../kubernetes/render.ts'
-import { fill } from '../../runtimes/node/disks.ts'
+import { fill, ON_DISK } from '../../runtimes/node/disks.ts'
 import { NODE } from '../plane/certificates.ts'
 import type { Cluster } from '../plane/cluster.ts'
 import { Staged } from './messages.ts'
 
 export const FOREIGN = 'foreign.csi.test'
 const SIZE = '32M'
+const FILES_PER_DIRECTORY = 1000
 // csi.proto: NodeServiceCapability.RPC.Type
 const STAGE_UNSTAGE_VOLUME = 1
 
@@ -24,14 +25,16 @@ const run = (command: string, ...args: string[]) => execFileSync(command, args, 
 
 /**
  * A CSI driver that knows nothing of modekeep, for as long as `work` takes: a volume is an ext4 file system of its own, which is
- * staged once on the node and bound into each pod's directory. Its CSIDriver object tells kubelet to leave fsGroup alone.
+ * staged once on the node and bound into each pod's directory.
+ * @param fsGroupPolicy of its CSIDriver object; `None`: kubelet leaves fsGroup alone
  */
 export async function withForeignDriver<Seen>(
   cluster: Cluster,
   work: (driver: ForeignDriver) => Promise<Seen>,
+  fsGroupPolicy: 'None' | 'File' = 'None',
 ): Promise<Seen> {
   const driver = new ForeignDriver(`${cluster.elsewhere}/foreign`)
-  const object = csiDriver()
+  const object = csiDriver(fsGroupPolicy)
   await cluster.apply(object)
   const stop = await driver.serve()
   const isKnown = async () => {
@@ -50,11 +53,12 @@ export async function withForeignDriver<Seen>(
   }
 }
 
-const csiDriver = (): Resource => ({
+/** The driver's object. @param fsGroupPolicy `File`: kubelet walks its volumes */
+const csiDriver = (fsGroupPolicy: string): Resource => ({
   apiVersion: 'storage.k8s.io/v1',
   kind: 'CSIDriver',
   metadata: { name: FOREIGN },
-  spec: { attachRequired: false, podInfoOnMount: false, fsGroupPolicy: 'None' },
+  spec: { attachRequired: false, podInfoOnMount: false, fsGroupPolicy },
 })
 
 export class ForeignDriver {
@@ -70,14 +74,34 @@ export class ForeignDriver {
   }
 
   /** Makes an empty one, and what `fill` puts there when it is staged first. @returns what a PersistentVolume has of it */
-  volume(name: string): Resource {
-    run('truncate', '-s', SIZE, this.#image(name))
-    run('mkfs.ext4', '-q', '-F', this.#image(name))
+  volume(name: string, size = SIZE, ...options: readonly string[]): Resource {
+    run('truncate', '-s', size, this.#image(name))
+    run('mkfs.ext4', '-q', '-F', ...options, this.#image(name))
     return { csi: { driver: FOREIGN, volumeHandle: name, fsType: 'ext4' } }
   }
 
   #image(name: string): string {
     return `${this.#images}/${name}.ext4`
+  }
+
+  /** Makes one with so many files of group ON_DISK. @returns what a PersistentVolume has of it */
+  largeVolume(name: string, files: number): Resource {
+    const source = this.volume(name, '512M', '-N', String(2 * files))
+    const directory = `${this.#images}/${name}`
+    fs.mkdirSync(directory)
+    run('mount', '-o', 'loop', this.#image(name), directory)
+    try {
+      fill(directory)
+      for (let at = 0; at < files; at++) {
+        const parent = `${directory}/${Math.floor(at / FILES_PER_DIRECTORY)}`
+        if (at % FILES_PER_DIRECTORY === 0) fs.mkdirSync(parent, { mode: 0o770 })
+        fs.writeFileSync(`${parent}/${at}`, '', { mode: 0o640 })
+      }
+      run('chown', '-R', `0:${ON_DISK}`, directory)
+    } finally {
+      run('umount', directory)
+    }
+    return source
   }
 
   async serve(): Promise<() => Promise<void>> {

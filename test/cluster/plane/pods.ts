@@ -27,19 +27,19 @@ export function claimed(door: Door, name: string, options: Record<string, string
 }
 
 /** A PersistentVolume and the claim for it alone, both of this name. @param source and what else its spec has of it */
-export function volumeAndClaim(name: string, source: Resource): Resource[] {
+export function volumeAndClaim(name: string, source: Resource, namespace = 'default'): [Resource, Resource] {
   const spec = { accessModes: ['ReadWriteMany'], storageClassName: '' }
   return [
     {
       apiVersion: 'v1',
       kind: 'PersistentVolume',
       metadata: { name },
-      spec: { ...spec, capacity: { storage: '1Gi' }, claimRef: { namespace: 'default', name }, ...source },
+      spec: { ...spec, capacity: { storage: '1Gi' }, claimRef: { namespace, name }, ...source },
     },
     {
       apiVersion: 'v1',
       kind: 'PersistentVolumeClaim',
-      metadata: { name, namespace: 'default' },
+      metadata: { name, namespace },
       spec: { ...spec, volumeName: name, resources: { requests: { storage: '1Gi' } } },
     },
   ]

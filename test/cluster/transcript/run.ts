@@ -10,8 +10,11 @@ import { createShellRoot } from '../../../scripts/image/shell.ts'
 import { printTally } from '../../helpers/tally.ts'
 import { makeOwnPlace } from '../../kubelet/confine/own-place.ts'
 import { importImages } from '../../kubelet/node/containerd.ts'
-import { startCluster } from '../plane/cluster.ts'
+import { type ForeignDriver, withForeignDriver } from '../foreign/driver.ts'
+import { type Cluster, startCluster } from '../plane/cluster.ts'
+import { bind, volumeAndClaim } from '../plane/pods.ts'
 import type { World } from '../world.ts'
+import { CLAIMS, FILES, SHOP } from './any-volume-steps.ts'
 import type { TranscriptOptions } from './main.ts'
 import { PARTS, type Step } from './steps.ts'
 
@@ -28,14 +31,38 @@ type Told = Omit<World, 'options'> & { options: TranscriptOptions }
 
 /** Plays the steps on a fresh cluster and writes what an administrator sees. Returns whether one failed. */
 export async function run(world: Told): Promise<boolean> {
-  const { place, programs, cgroups, options } = world
+  const { place, programs, cgroups } = world
   makeOwnPlace(place, cgroups, programs.runtime.busybox)
   // Sources of volumes lie there in the pages; it is this machine's.
   runProgram('mount', ['-t', 'tmpfs', '-o', 'mode=0755', 'tmpfs', '/srv'])
   // By its name modekeep knows a kubelet; one that is built has its version in it.
   const kubelet = `${place}/kubelet`
   fs.symlinkSync(programs.kubernetes.kubelet, kubelet)
-  await startCluster({ ...world, programs: { ...programs, kubernetes: { ...programs.kubernetes, kubelet } } })
+  const cluster = await startCluster({
+    ...world,
+    programs: { ...programs, kubernetes: { ...programs.kubernetes, kubelet } },
+  })
+  return await withForeignDriver(
+    cluster,
+    async (driver) => {
+      await makeLargeClaims(cluster, driver)
+      return await play(world)
+    },
+    'File',
+  )
+}
+
+/** Claims of another driver in a namespace of their own. */
+async function makeLargeClaims(cluster: Cluster, driver: ForeignDriver): Promise<void> {
+  await cluster.apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: SHOP } })
+  for (const name of CLAIMS) {
+    const [volume, claim] = volumeAndClaim(name, driver.largeVolume(name, FILES), SHOP)
+    await bind(cluster, name, [volume, claim], SHOP)
+  }
+}
+
+async function play(world: Told): Promise<boolean> {
+  const { options } = world
   const administrator = new Administrator(world)
   const failures: string[] = []
   const transcript: string[] = []
@@ -43,8 +70,9 @@ export async function run(world: Told): Promise<boolean> {
     process.stdout.write(text)
     transcript.push(text)
   }
-  for (const { title, steps } of PARTS) {
+  for (const { title, notes = [], steps } of PARTS) {
     tell(`\n# --- ${title} ---\n`)
+    for (const note of notes) tell(`#   ${note}\n`)
     for (const step of steps) {
       const command = administrator.spelled(step.command)
       tell(`${step.at === 'cluster' ? 'cluster' : (step.at ?? 'release')}# ${command}\n`)
@@ -80,7 +108,8 @@ class Administrator {
       fs.copyFileSync(join(options.release, name), join(this.#directory, name))
     }
     // The programs that he has, and the image of the example, which his cluster would get from a registry.
-    fs.symlinkSync(provideClients().kubectl, `${bin}/kubectl`)
+    const clients = provideClients()
+    for (const name of ['kubectl', 'helm'] as const) fs.symlinkSync(clients[name], `${bin}/${name}`)
     const name = 'docker.io/library/busybox:1.36'
     const shell = { name, command: ['/bin/sh'], labels: { name } }
     const archive = `${place}/example.tar`

@@ -1,4 +1,5 @@
 import { NODE } from '../plane/certificates.ts'
+import { ANY_VOLUME_PARTS } from './any-volume-steps.ts'
 
 /** A command of the administrator's. */
 export interface Step {
@@ -13,6 +14,8 @@ export interface Step {
 
 export interface Part {
   title: string
+  /** Lines about what is not run here. */
+  notes?: readonly string[]
   steps: readonly Step[]
 }
 
@@ -186,4 +189,5 @@ export const PARTS: readonly Part[] = [
       },
     ],
   },
+  ...ANY_VOLUME_PARTS,
 ]

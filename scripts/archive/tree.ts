@@ -1,4 +1,4 @@
-import type { TarEntry } from './tar.ts'
+import type { TarEntry } from '../../src/cli/output/tar.ts'
 
 /** A file of a tree. Its directories come of themselves. */
 export interface TreeFile {

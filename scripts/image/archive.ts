@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { createTarArchive, type TarEntry } from '../archive/tar.ts'
+import { createTarArchive, type TarEntry } from '../../src/cli/output/tar.ts'
 import { type Architecture, DEBIAN_ARCHITECTURES } from '../build/runtime.ts'
 
 export interface ContainerImage {

@@ -1,7 +1,7 @@
 import * as fs from 'node:fs'
 import { resolve } from 'node:path'
 import { MODEKEEP_VERSION } from '../../driver/process.ts'
-import type { TarEntry } from '../archive/tar.ts'
+import type { TarEntry } from '../../src/cli/output/tar.ts'
 import type { Architecture } from '../build/runtime.ts'
 import { type ContainerImage, createDockerArchive } from './archive.ts'
 import { createShellRoot } from './shell.ts'

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
-import { createTarArchive, type TarEntry } from '../archive/tar.ts'
+import { createTarArchive, type TarEntry } from '../../src/cli/output/tar.ts'
 import { type Architecture, DEBIAN_ARCHITECTURES } from '../build/runtime.ts'
 import { type ContainerImage, createImageConfig } from './archive.ts'
 import { encodeJson, formatBlobPath, OCI_LAYOUT_TIME_SECONDS, OciLayout } from './oci-layout.ts'

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
-import type { TarEntry } from '../archive/tar.ts'
+import type { TarEntry } from '../../src/cli/output/tar.ts'
 import { ELF_SEGMENT_TYPES, readElfSegments } from '../build/elf.ts'
 
 const SHELL_ROOT_DIRECTORIES = ['bin', 'dev', 'etc', 'proc', 'sys']

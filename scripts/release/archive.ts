@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import fs from 'fs-extra'
-import { createTarArchive } from '../archive/tar.ts'
+import { createTarArchive } from '../../src/cli/output/tar.ts'
 import { createTreeEntries } from '../archive/tree.ts'
 import { provideDebianLibraries } from '../build/libraries.ts'
 import { buildProgram, DRIVER_ENTRY_FILE } from '../build/program.ts'

@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib'
 import { parse } from 'yaml'
-import { createTarArchive } from '../archive/tar.ts'
+import { createTarArchive } from '../../src/cli/output/tar.ts'
 import { createTreeEntries, type TreeFile } from '../archive/tree.ts'
 import { createChartFiles } from '../chart/files.ts'
 import { encodeJson, OciLayout } from '../image/oci-layout.ts'

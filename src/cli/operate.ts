@@ -19,8 +19,9 @@ import {
 } from './commands/index.ts'
 import { formatLogEntry, readNodeLog } from './commands/logs.ts'
 import { pollStatus, skipUnchangedStatus } from './commands/status.ts'
+import { runSupportBundle } from './commands/support-bundle.ts'
 import type { OperatorContext } from './context.ts'
-import { formatJsonDocument, formatOutputLines } from './output/output.ts'
+import { formatJsonDocument, formatOutputLines, type OutputLine } from './output/output.ts'
 import { createProgressLine, formatTerminalScreen } from './output/progress.ts'
 import { formatCompletionScript } from './usage/completion.ts'
 import { formatFaultExplanations, formatHelp, formatHelpIntroduction, formatManualPage } from './usage/help.ts'
@@ -147,6 +148,9 @@ async function runNodeCommand(context: OperatorContext, command: NodeCommand, is
     )
   }
   const printDocument = (document: CommandDocument) => context.write(formatDocument(document), to)
+  const printLines = (shown: readonly OutputLine[]) => {
+    if (!isJson) context.write(formatOutputLines(shown, isColourSupported(context), context.columns(to)), to)
+  }
   const log = createCallLog({ verb, ...extractLogSubject(command) }, config.logLevel, (line) => {
     // Commands that change nothing are not logged.
     if (!isLooking && !('isDry' in command && command.isDry)) appendLogLine(fs, config.logFile, line)
@@ -193,7 +197,6 @@ async function runNodeCommand(context: OperatorContext, command: NodeCommand, is
   })
   let found: CommandDocument
   try {
-    const isDoctor = command.verb === 'doctor'
     const caller = {
       version: context.versions.version,
       isTerminal: context.isTerminal(STDOUT_FD),
@@ -201,7 +204,10 @@ async function runNodeCommand(context: OperatorContext, command: NodeCommand, is
       interrupted: ending.signal,
     }
     const doctorContext = { ...context, configuration: { file, faults } }
-    found = isDoctor ? await runDoctor(session, doctorContext) : await runVerb(session, command, caller)
+    if (command.verb === 'doctor') found = await runDoctor(session, doctorContext)
+    else if (command.verb === 'support-bundle') {
+      found = await runSupportBundle(session, command, { ...doctorContext, ...caller, print: printLines })
+    } else found = await runVerb(session, command, caller)
   } catch (error) {
     log.end('Failure', error)
     clear()
@@ -221,11 +227,11 @@ function extractLogSubject(command: NodeCommand): object {
   return 'target' in command && !('beginning' in command.target) ? command.target : {}
 }
 
-/** Only doctor accepts a faulty configuration, because another stateDir than the node's has other records. */
+/** Only verbs that report faults accept a faulty configuration, because another stateDir than the node's has other records. */
 async function readNodeConfig(context: OperatorContext, command: NodeCommand) {
   const isDoctor = command.verb === 'doctor'
   const read = await context.readConfig(isDoctor ? command.config : undefined)
-  if (read.faults.length > 0 && !isDoctor) throw new Refusal(read.faults)
+  if (read.faults.length > 0 && !isDoctor && command.verb !== 'support-bundle') throw new Refusal(read.faults)
   return read
 }
 

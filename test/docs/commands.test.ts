@@ -26,6 +26,7 @@ const TYPED: readonly Typed[] = PAGES.flatMap(({ path, text }) =>
 const RUN: readonly RegExp[] = [
   /^source <\(modekeep completion bash\)$/,
   /^modekeep help --man \|/,
+  /^modekeep support-bundle/,
   /^modekeep status --prometheus/,
   /^modekeep migrate volumes\.yaml/,
   /^modekeep plan \/srv\/volumes\/data --fsgroup 2000 --group-access grant$/,

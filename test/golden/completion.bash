@@ -5,7 +5,7 @@ _modekeep() {
   if [[ $word == = ]]; then word=; elif [[ $before == = ]]; then before=${COMP_WORDS[COMP_CWORD - 2]}; fi
   COMPREPLY=()
   if ((COMP_CWORD == 1)); then
-    words="plan apply restore journal status heal doctor logs explain gc migrate install uninstall csi nri device-plugin completion version help --help --version"
+    words="plan apply restore journal status heal doctor logs support-bundle explain gc migrate install uninstall csi nri device-plugin completion version help --help --version"
   else
     case ${COMP_WORDS[1]} in
       plan)
@@ -63,6 +63,12 @@ _modekeep() {
           --since) words="" files= records="" ;;
           --pod) words="" files= records="pods" ;;
           *) options="-f --follow -n --lines --since --failed --pod --json -h --help"; words="" files= records="" ;;
+        esac
+        ;;
+      support-bundle)
+        case $before in
+          --output) words="" files=-f records="" ;;
+          *) options="--output --json -h --help"; words="" files= records="" ;;
         esac
         ;;
       explain)
@@ -140,7 +146,7 @@ _modekeep() {
         ;;
       help)
         case $before in
-          *) options="--man --json -h --help"; words="plan apply restore journal status heal doctor logs explain gc migrate install uninstall csi nri device-plugin completion version help" files= records="" ;;
+          *) options="--man --json -h --help"; words="plan apply restore journal status heal doctor logs support-bundle explain gc migrate install uninstall csi nri device-plugin completion version help" files= records="" ;;
         esac
         ;;
     esac

@@ -28,6 +28,7 @@ _modekeep() {
     'heal:repair mounts whose source, daemon or layers changed'
     'doctor:check the node: kernel, helpers, kubelet, permissions, records'
     'logs:show what kubelet'\''s calls and these commands did'
+    'support-bundle:write a tar file about this node, for an issue'
     'explain:explain the code at the end of a message'
     'gc:remove records that no mount, pod or restore needs'
     'migrate:rewrite manifests of other FlexVolume drivers to modekeep'\''s'
@@ -144,6 +145,14 @@ _modekeep() {
         '(--failed)--failed[only the calls that failed or were refused]' \
         '(--pod)--pod=[only the lines about one pod\: its UID, or NAMESPACE/NAME]:POD: _modekeep_records pods' \
         '(--json)--json[the lines as they were written, one JSON document each]' \
+        '(-h --help)-h[this text]' \
+        '(-h --help)--help[this text]' \
+        && return
+      ;;
+    support-bundle)
+      _arguments \
+        '(--output)--output=[this file, which must not exist; "-"\: stdout (default\: modekeep-support-HOST-TIME.tar in the working directory)]:FILE:_files' \
+        '(--json)--json[one JSON document on stdout]' \
         '(-h --help)-h[this text]' \
         '(-h --help)--help[this text]' \
         && return

@@ -5,11 +5,11 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import about from '../../package.json' with { type: 'json' }
-import type { TarEntry } from '../../scripts/archive/tar.ts'
 import { provideBusybox } from '../../scripts/fetch/packages.ts'
 import { createDockerArchive } from '../../scripts/image/archive.ts'
 import { createModekeepImage } from '../../scripts/image/modekeep.ts'
 import { createShellRoot } from '../../scripts/image/shell.ts'
+import type { TarEntry } from '../../src/cli/output/tar.ts'
 import { requireProgram } from '../helpers/needs.ts'
 
 const place = fs.mkdtempSync(join(tmpdir(), 'modekeep-image-'))

@@ -3,9 +3,9 @@ import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
-import { createTarArchive, type TarEntry } from '../../scripts/archive/tar.ts'
 import { createTreeEntries } from '../../scripts/archive/tree.ts'
 import { readSourceDate } from '../../scripts/release/source-date.ts'
+import { createTarArchive, type TarEntry } from '../../src/cli/output/tar.ts'
 
 const LONG = `${'d'.repeat(80)}/${'e'.repeat(60)}/${'f'.repeat(90)}`
 const TIME = 1_700_000_000

@@ -14,6 +14,7 @@ import { planVerb } from './plan.ts'
 import { restoreVerb } from './restore.ts'
 import { csiVerb, devicePluginVerb, nriVerb } from './servers.ts'
 import { statusVerb } from './status.ts'
+import { supportBundleVerb } from './support-bundle.ts'
 import type { DocumentVerb, OperatorProcess, SessionVerb, VerbForm } from './verb.ts'
 
 /** All verbs, in the order of the help. */
@@ -26,6 +27,7 @@ const OPERATOR_VERBS = {
   heal: healVerb,
   doctor: doctorVerb,
   logs: logsVerb,
+  'support-bundle': supportBundleVerb,
   explain: explainVerb,
   gc: gcVerb,
   migrate: migrateVerb,
@@ -51,7 +53,7 @@ export type OperatorCommand = CommandOfVerb<OperatorVerb>
 /** A command that inspects or changes the node. */
 export type NodeCommand = CommandOfVerb<DocumentVerbName>
 
-/** A command that needs only a session. Doctor needs more. */
+/** A command that needs only a session. Doctor and support-bundle need more. */
 type SessionCommand = CommandOfVerb<VerbWithForm<{ run: unknown }>>
 
 /** The result of a verb. `--json` prints it with an apiVersion and the verb's kind. */

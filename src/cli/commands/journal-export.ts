@@ -1,7 +1,6 @@
 import { quoteValue, Refusal } from '../../errors/refusal.ts'
-import { deferHandleClose, FILE_TYPE_MASK, getErrno, REGULAR_FILE_TYPE } from '../../kernel/host.ts'
+import { deferHandleClose } from '../../kernel/host.ts'
 import { createPathLookups } from '../../kernel/mount-table/responsiveness.ts'
-import { FileError } from '../../kernel/system-error.ts'
 import type { JournalSnapshot } from '../../ownership/journal/copy.ts'
 import { serializeExportedJournal } from '../../state/exported-journal.ts'
 import { listVolumeIdentitiesAt } from '../../state/find-volume.ts'
@@ -12,15 +11,13 @@ import { type VolumeRecord, volumeRecords } from '../../state/volume-record.ts'
 import { DIRECTORY_REQUIREMENT, openNodeSourceWithLookups } from '../../volume/kind/source-path.ts'
 import { extractLastWalk, type LastWalk } from '../node-state/recorded-walk.ts'
 import { resolveTargetOperand, type TargetOperand } from './operands.ts'
+import { assertWritableOutput, type OutputFile, writeOutputPieces } from './output-file.ts'
 import type { OperatorProcess } from './verb.ts'
 
-/** @property file an absolute path, or '-' for stdout. With `isForced` an existing file is replaced. */
-export interface JournalExportCommand {
+export interface JournalExportCommand extends OutputFile {
   verb: 'journal'
   action: 'export'
   target: TargetOperand
-  file: string
-  isForced: boolean
 }
 
 /** A volume's record and journal, read at one moment. */
@@ -37,7 +34,7 @@ export async function exportJournal(
   caller: OperatorProcess,
 ): Promise<JournalDocument> {
   session.note({ action: 'export', file })
-  assertExportOutput(session, file, isForced, caller)
+  assertWritableOutput(session, { file, isForced }, caller)
   const resolved = await resolveTargetOperand(session, target)
   const volume = 'volume' in resolved ? resolved.volume : await findRecordedVolume(session, resolved.directory)
   const { record = null, journal, busy } = openVolumeJournalSnapshot(session, volume)
@@ -52,7 +49,7 @@ export async function exportJournal(
     batches: journal.batches,
     bytes: journal.bytes,
   }
-  const bytes = await writeExportPieces(
+  const bytes = await writeOutputPieces(
     session,
     serializeExportedJournal(header, journal.rows()),
     { file, isForced },
@@ -72,20 +69,6 @@ export async function exportJournal(
     busy,
     bytes,
   }
-}
-
-function assertExportOutput({ host }: Session, file: string, isForced: boolean, { isTerminal }: OperatorProcess): void {
-  if (file === '-') {
-    if (isTerminal)
-      throw Refusal.of('command', 'stdout is a terminal', 'name a file, as in --output FILE, or write to a pipe')
-    return
-  }
-  const existing = host.files.stat(file)
-  if (existing === undefined) return
-  if ((existing.mode & FILE_TYPE_MASK) !== REGULAR_FILE_TYPE)
-    throw Refusal.of('command', `${quoteValue(file)} is no regular file`, 'name another, or write to stdout')
-  if (!isForced)
-    throw Refusal.of('command', `${quoteValue(file)} is there already`, 'name another file, or replace it with --force')
 }
 
 /** Returns the volume name that has a record, among the names that a directory may have as a volume. */
@@ -125,41 +108,6 @@ function openVolumeJournalSnapshot(session: Session, volume: string): VolumeJour
   return { record: record && busy ? { ...record, complete: false } : record, journal, busy }
 }
 
-function throwStdoutError(error: unknown): never {
-  const code = getErrno(error)
-  throw code === undefined ? error : new FileError('write to', 'stdout', code, error as Error)
-}
-
-/** @returns the number of bytes written */
-async function writeExportPieces(
-  { host }: Session,
-  pieces: Iterable<Uint8Array>,
-  { file, isForced }: Pick<JournalExportCommand, 'file' | 'isForced'>,
-  { write, interrupted }: OperatorProcess,
-): Promise<number> {
-  let bytes = 0
-  if (file === '-') {
-    for (const piece of pieces) {
-      await write(piece).catch(throwStdoutError)
-      bytes += piece.length
-    }
-    return bytes
-  }
-  using made = host.files.create(file, isForced)
-  using listening = new DisposableStack()
-  const remove = () => made[Symbol.dispose]()
-  interrupted.addEventListener('abort', remove)
-  listening.defer(() => interrupted.removeEventListener('abort', remove))
-  const pace = createPeriodicYield()
-  for (const piece of pieces) {
-    made.write(piece)
-    bytes += piece.length
-    await pace(piece.length)
-  }
-  made.finish()
-  return bytes
-}
-
 export interface JournalDocument {
   verb: 'journal'
   action: 'export' | 'import'
@@ -178,17 +126,4 @@ export interface JournalDocument {
   busy: boolean
   /** Size of the file. */
   bytes: number
-}
-
-const YIELD_INTERVAL_BYTES = 4 << 20
-
-/** Returns a function that yields to other events, such as Ctrl-C, every few megabytes. */
-export function createPeriodicYield(): (bytes: number) => Promise<void> {
-  let since = 0
-  return async (bytes) => {
-    since += bytes
-    if (since < YIELD_INTERVAL_BYTES) return
-    since = 0
-    await new Promise((resolve) => setImmediate(resolve))
-  }
 }

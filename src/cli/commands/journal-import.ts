@@ -24,7 +24,8 @@ import { openJournalForReading, openJournalSnapshot } from '../../state/volume-j
 import { type VolumeRecord, volumeRecords } from '../../state/volume-record.ts'
 import { DIRECTORY_REQUIREMENT, openNodeSourceWithLookups } from '../../volume/kind/source-path.ts'
 import { extractLastWalk } from '../node-state/recorded-walk.ts'
-import { createPeriodicYield, type JournalDocument } from './journal-export.ts'
+import type { JournalDocument } from './journal-export.ts'
+import { createPeriodicYield } from './output-file.ts'
 
 /** @property file an absolute path @property at the volume's directory, absolute, if it is not the recorded one */
 export interface JournalImportCommand {

@@ -6,9 +6,8 @@ import { exportJournal, type JournalDocument, type JournalExportCommand } from '
 import { importJournal, type JournalImportCommand } from './journal-import.ts'
 import { readDirectoryOperand, readFileOperand, readPathOption, readTargetOperand } from './operands.ts'
 import type { OptionName } from './options.ts'
+import { STDOUT_FILE_NAME } from './output-file.ts'
 import type { OperatorProcess, SessionVerb, VerbArguments } from './verb.ts'
-
-const STDOUT_FILE_NAME = '-'
 
 export const journalVerb: SessionVerb<JournalCommand, JournalDocument> = {
   operands: 'export|import VOLUME|DIR|FILE',

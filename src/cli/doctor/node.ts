@@ -239,7 +239,7 @@ export async function* checkContainerMountOptions(session: Session): AsyncGenera
 }
 
 /** Queries the runtime if one of its sockets exists. gRPC is loaded only in that case. */
-async function readContainerRuntime({ host }: Session): Promise<string | undefined> {
+export async function readContainerRuntime({ host }: Session): Promise<string | undefined> {
   const { RUNTIME_SOCKET_PATHS, readRuntimeVersion } = await import('../../frontends/nri/cri.ts')
   for (const socket of RUNTIME_SOCKET_PATHS.filter((path) => host.files.has(path))) {
     const version = await readRuntimeVersion(socket)

@@ -48,7 +48,7 @@ export function quoteForShell(path: string): string {
  * The apiVersion covers all documents of docs/commands.md, and changes with an incompatible change of any of them.
  */
 export function formatJsonDocument<T extends { verb: string }>({ verb, ...facts }: T): string {
-  const kind = verb.charAt(0).toUpperCase() + verb.slice(1)
+  const kind = verb.replaceAll(/(?:^|-)([a-z])/g, (_, letter: string) => letter.toUpperCase())
   return `${escapeJson(JSON.stringify({ apiVersion: 'modekeep/v1', kind, ...facts }))}\n`
 }
 

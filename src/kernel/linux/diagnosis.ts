@@ -1,6 +1,6 @@
 import * as fs from 'node:fs'
 import { constants, existsSync } from 'node:fs'
-import { release } from 'node:os'
+import { hostname, release } from 'node:os'
 import { createNodeFiles } from '../administration.ts'
 import { deferHandleClose, getErrno, type Handle, tolerateErrno } from '../host.ts'
 import { createGroupSwapMap } from '../id-map.ts'
@@ -46,11 +46,13 @@ export type KernelFeatureName =
   | 'FS_IOC_GETFSUUID'
   | 'listxattrat'
 
-/** The queries about a node that only `doctor` makes. */
+/** The queries about a node that only `doctor` and `support-bundle` make. */
 export interface NodeDiagnosis {
   features(): KernelFeature[]
   /** Returns the running kernel's release, as uname(2) reports it. */
   release(): string
+  /** Returns the node's name, as uname(2) reports it. */
+  hostName(): string
   selfTest(): SelfTestResult[]
   /** @returns the program's path @throws {HelperError} naming the package that contains it */
   findProgram(program: string): string
@@ -64,6 +66,7 @@ export interface NodeDiagnosis {
 export const linuxDiagnosis: NodeDiagnosis = {
   features: probeKernelFeatures,
   release,
+  hostName: hostname,
   selfTest: runSelfTest,
   findProgram: (program) => findProgram(program, SYSTEM_PROGRAM_DIRECTORIES),
 

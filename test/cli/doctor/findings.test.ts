@@ -14,6 +14,7 @@ const MIB = 2 ** 20
 const diagnosis: NodeDiagnosis = {
   features: () => [],
   release: () => '6.12.0',
+  hostName: () => 'node-1',
   selfTest: () => [],
   findProgram: (program) => {
     if (program === 'mount.nfs')

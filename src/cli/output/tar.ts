@@ -7,7 +7,7 @@ export type TarEntry = { path: string } & (
 const TAR_BLOCK_BYTES = 512
 
 /**
- * A tar archive (POSIX ustar) of root's entries in the order given: its bytes depend on nothing but what is given.
+ * Creates a tar archive (POSIX ustar) of root's entries in the given order. Its bytes depend on nothing but the arguments.
  * @param time that all entries bear, in seconds since 1970
  * @throws {Error} for a path that the format has no room for
  */

@@ -1,7 +1,10 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
+import { cannotServe, FuseNode } from '../helpers/fuse-node.ts'
+import { startHangingServer } from '../helpers/hanging.ts'
 import { BINARY, BinaryNode } from '../helpers/kubelet-call.ts'
+import { addSkipReason } from '../helpers/needs.ts'
 import { isRoot } from '../helpers/stage.ts'
 import { makeTree, SIX_FILES } from '../helpers/tree.ts'
 
@@ -145,3 +148,30 @@ describe.skipIf(!isRoot)(title, () => {
     expect(read(`${node.top}/bundle.tar`, 'doctor.json')).toContain('"kind":"Doctor"')
   })
 })
+
+const skipReason = cannotServe('cc')
+
+it.skipIf(skipReason !== '')(
+  addSkipReason('support-bundle of a node with a volume whose server hangs ends, and names the volume', skipReason),
+  async () => {
+    const node = new FuseNode([])
+    const served = `${node.volumes}/served`
+    const server = await startHangingServer(served, `${node.top}/hangs`)
+    expect(await node.mount('a', { source: served })).toEqual({ status: 'Success' })
+    server.hang()
+    const file = `${node.top}/bundle.tar`
+    const { stdout, status } = spawnSync(BINARY, ['support-bundle', '--output', file], {
+      env: { PATH: process.env.PATH, MODEKEEP_CONFIG: node.config },
+      encoding: 'utf8',
+      timeout: 600_000,
+    })
+    expect({ status, last: stdout.trim().split('\n').at(-1) }).toEqual({
+      status: 0,
+      last: expect.stringContaining('written'),
+    })
+    expect(JSON.parse(read(file, 'status.json')).mounts).toMatchObject([
+      { directory: node.podDirectory('a'), state: 'unknown', reason: expect.stringContaining('does not respond') },
+    ])
+    server.resume()
+  },
+)

@@ -6,7 +6,14 @@ import { findRunningPlugin } from '../../state/process-records.ts'
 import type { Session } from '../../state/session.ts'
 import { readContainerRuntime } from '../doctor/node.ts'
 import { alignColumns, formatJsonDocument, type OutputLine, quoteForShell } from '../output/output.ts'
-import { type ArchivedFile, archiveBundle, type BundlePart, collectBundle } from '../support-bundle/bundle.ts'
+import {
+  type ArchivedFile,
+  archiveBundle,
+  type BundleFile,
+  type BundlePart,
+  collectBundle,
+  type PartProblem,
+} from '../support-bundle/bundle.ts'
 import { readMountTable, readNewestLogLines, readRecords, summarizeJournals } from '../support-bundle/node-files.ts'
 import { redactDocument, redactValue } from '../support-bundle/redact.ts'
 import { type DoctorContext, runDoctor } from './doctor.ts'
@@ -135,16 +142,27 @@ function listBundleParts(session: Session, context: SupportBundleContext): Bundl
       refuseOtherMountNamespace(session)
       return redactLine(formatJsonDocument(await readNodeStatus(session)))
     }),
-    createDocumentPart('configuration.json', configuration.file, async () => {
-      const text = host.files.readForeign(configuration.file) ?? null
-      const faults = configuration.faults.map(({ code, reason }) => ({ code, reason }))
-      return formatFacts({ text, faults, effective: config })
-    }),
+    { source: configuration.file, read: () => readConfiguration(session, configuration) },
     { source: config.logFile, read: () => readNewestLogLines(host, config.logFile) },
     { source: '/proc/self/mountinfo', read: () => readMountTable(host) },
     { source: config.stateDir, read: () => readRecords(session) },
     { source: `journals in ${config.stateDir}`, read: () => summarizeJournals(session) },
   ]
+}
+
+/** Reads the configuration's file, and what modekeep makes of it, also if the file cannot be read. */
+function* readConfiguration(
+  { host, config }: Session,
+  { file, faults }: SupportBundleContext['configuration'],
+): Generator<BundleFile | PartProblem> {
+  let text: string | null = null
+  try {
+    text = host.files.readForeign(file) ?? null
+  } catch (error) {
+    yield { source: file, error }
+  }
+  const facts = { text, faults: faults.map(({ code, reason }) => ({ code, reason })), effective: config }
+  yield { path: 'configuration.json', source: file, text: formatFacts(facts) }
 }
 
 const formatFacts = (facts: object) => `${escapeJson(JSON.stringify(redactValue(facts)))}\n`

@@ -217,6 +217,18 @@ describe('support-bundle', () => {
     expect(shown(supportBundleVerb.lines(document))[0]).toContain('partly written')
   })
 
+  it('has the effective configuration and its faults if the file of the configuration cannot be read', async () => {
+    const file = `${stage.top}/log`
+    const faults = [createFault('file-access', `${file} is no regular file`)]
+    const { errors } = await bundle({}, { configuration: { file, faults } })
+    expect(errors).toMatchObject([{ source: file, error: expect.stringContaining('EINVAL') }])
+    expect(JSON.parse(extract(readBundle()).get('configuration.json') ?? '')).toMatchObject({
+      text: null,
+      faults: [{ code: 'file-access' }],
+      effective: { stateDir: stage.config.stateDir },
+    })
+  })
+
   it('names a part that never ends as an error, and has the parts after it', async () => {
     const parts = [
       { source: 'status', read: () => new Promise<never>(() => {}) },

@@ -1,11 +1,12 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
+import { readContainerStatuses } from '../../src/cli/node-state/containers.ts'
 import type { CloneRequest, ContainerCloneRequest } from '../../src/container/clone-request.ts'
 import { releaseContainerClones, runContainerTask } from '../../src/container/container-task.ts'
 import { cannotMount } from '../real-mounts/mapped-volume.ts'
 import { describeInode, freshNode, restoreFresh } from './fresh-node.ts'
-import { CONTAINER, type TestNode } from './node.ts'
+import type { TestNode } from './node.ts'
 
 const noExt4 = cannotMount('ext4')
 
@@ -136,11 +137,22 @@ describe.skipIf(noExt4 !== '')(`a volume with content on ext4${noExt4}`, () => {
     ])
   })
 
-  it('whose root the group cannot write is reported in the record of the container', async () => {
+  it('whose root the group cannot write is reported by status, with what a walk would change', async () => {
     const node = nodeWithContent()
     await node.attach(node.order([node.clone()]))
-    const record = JSON.parse(fs.readFileSync(`${node.top}/state/nri/${CONTAINER}.json`, 'utf8'))
-    expect(record.volumes).toMatchObject([{ closedRoot: '0:0 0755' }])
+    // The runtime has not started the container, which no process shows.
+    const [status] = readContainerStatuses(node.session)
+    expect(status).toMatchObject({
+      state: 'created',
+      reason: expect.stringMatching(/^its root is 0:0 0755 on disk.*plan DIR --fsgroup 2000/),
+    })
+  })
+
+  it('whose root the group can write is not reported by status', async () => {
+    const node = nodeWithContent()
+    fs.chmodSync(node.source, 0o2775)
+    await node.attach(node.order([node.clone()]))
+    expect(readContainerStatuses(node.session)).toMatchObject([{ reason: '' }])
   })
 
   it.each([

@@ -2,6 +2,7 @@ import { findPodDirectory, hasPodUserNamespace } from '../../kernel/mount-table/
 import { formatMountRestrictions, parseMountFlags } from '../../kernel/mount-table/mount-flags.ts'
 import {
   type ContainerRecord,
+  type ContainerVolume,
   createContainerExistenceCheck,
   listContainerRecords,
   mayContainerRun,
@@ -88,8 +89,19 @@ export function readContainerStatuses(store: Store): ContainerStatus[] {
 const NO_SET_GID_REASON =
   'its root has no set-gid bit, so what root creates there does not get the group: write annotation modekeep/set-gid "root" (a rule of "map" has to permit it), or run "chmod g+s" for the root on the node'
 
-const formatClosedRootReason = (root: string) =>
-  `its root is ${root} on disk, so the group cannot create files there: write annotation modekeep/group-access "grant" (a rule of "map" has to permit it), or run "chmod g+rwx" for the root on the node`
+/** Returns why a mapped volume's root may not do for the pod, with the remedy; '' if nothing is known. */
+function findRootReason(mounted: ContainerVolume): string {
+  if (mounted.closedRoot !== undefined) return formatClosedRootReason(mounted)
+  return mounted.hasPlainRoot ? NO_SET_GID_REASON : ''
+}
+
+function formatClosedRootReason({ closedRoot, to }: ContainerVolume): string {
+  const plan = `"modekeep plan DIR --fsgroup ${to}" lists what it or kubelet's walk would change`
+  return (
+    `its root is ${closedRoot} on disk, so the group cannot create files there: write annotation modekeep/group-access "grant", ` +
+    `which has the volume walked (a rule of "map" has to permit it; ${plan}), or run "chmod g+rwx" for the root on the node`
+  )
+}
 
 const UNREADABLE_CONTAINER_STATUS: Omit<ContainerStatus, 'container' | 'reason'> = {
   name: '',
@@ -106,18 +118,18 @@ const UNREADABLE_CONTAINER_STATUS: Omit<ContainerStatus, 'container' | 'reason'>
 
 function createContainerStatuses(record: ContainerRecord): ContainerStatus[] {
   const { pod, isMember, state } = record
-  return record.volumes.map(({ volume, destination, source, from, to, hasPlainRoot, closedRoot, why }) => ({
+  return record.volumes.map((mounted) => ({
     container: record.container,
     name: record.containerName,
     pod: `${pod.namespace}/${pod.name}`,
-    volume,
-    destination,
-    source,
-    onDisk: from ?? null,
-    group: to ?? null,
+    volume: mounted.volume,
+    destination: mounted.destination,
+    source: mounted.source,
+    onDisk: mounted.from ?? null,
+    group: mounted.to ?? null,
     isMember: isMember ?? null,
-    state: why !== undefined ? 'without' : state === 'created' ? 'created' : 'mapped',
-    reason: why ?? (closedRoot ? formatClosedRootReason(closedRoot) : hasPlainRoot ? NO_SET_GID_REASON : ''),
+    state: mounted.why !== undefined ? 'without' : state === 'created' ? 'created' : 'mapped',
+    reason: mounted.why ?? findRootReason(mounted),
     since: new Date(record.at).toISOString(),
   }))
 }

@@ -64,7 +64,7 @@ export async function startCluster({ place, programs }: Omit<World, 'options'>):
   const logs = `${place}/logs`
   const [volumes, elsewhere] = [`${place}/volumes`, `${place}/elsewhere`]
   for (const directory of [logs, volumes, elsewhere, PLUGINS]) fs.mkdirSync(directory, { recursive: true })
-  if (programs.over !== undefined) layOver(programs.over)
+  if (programs.over !== undefined) layOver(programs.over, place)
   const runtime = readRuntimeVersions(programs.runtime)
   const asksPlugins = isAtLeast(runtime.containerd, '1.7')
   process.env.PATH = `${programs.runtime.path}:${process.env.PATH}`

@@ -18,7 +18,7 @@ const KUBELETS_SETTINGS: Readonly<Record<string, number>> = {
   'kernel/keys/root_maxbytes': 25_000_000,
 }
 
-const mount = (...args: string[]) => execFileSync('mount', args, { stdio: ['ignore', 'ignore', 'inherit'] })
+const mount = (...args: string[]) => void execFileSync('mount', args, { stdio: ['ignore', 'ignore', 'inherit'] })
 
 /**
  * Makes this process's namespaces a separate machine: files written to the usual places go to `directory`, an
@@ -60,11 +60,15 @@ export function mountWholeProc(directory: string): void {
 
 /**
  * Puts the programs of a suite of Debian over the machine's, with the C library that they were linked against: programs of an
- * older suite run with a newer one. No process writes below /usr then, and earlier mounts there are hidden.
+ * older suite run with a newer one. Earlier mounts below /usr are hidden.
  * @param root has `usr`
+ * @param directory gets what is written below /usr; undefined: nothing can be written
  */
-export function layOver(root: string): void {
-  mount('-t', 'overlay', '-o', `ro,lowerdir=${root}/usr:/usr`, 'overlay', '/usr')
+export function layOver(root: string, directory?: string): void {
+  if (directory === undefined) return mount('-t', 'overlay', '-o', `ro,lowerdir=${root}/usr:/usr`, 'overlay', '/usr')
+  const [upper, work] = ['upper', 'work'].map((name) => `${directory}/usr-${name}`)
+  for (const part of [upper, work]) fs.mkdirSync(part as string, { recursive: true })
+  mount('-t', 'overlay', '-o', `lowerdir=${root}/usr:/usr,upperdir=${upper},workdir=${work}`, 'overlay', '/usr')
 }
 
 function mountDisk(directory: string): void {

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { OPERATOR_VERB_NAMES } from '../../src/cli/commands/index.ts'
 import type { StatusDocument } from '../../src/cli/commands/status-document.ts'
 import { formatJsonDocument } from '../../src/cli/output/output.ts'
-import { PLUGIN, RECORDING } from './fake-kubectl.ts'
+import { PLUGIN, RECORDING, SHELL_CASES } from './fake-kubectl.ts'
 
 let top: string
 beforeEach(() => {
@@ -99,22 +99,10 @@ const status = (more: Partial<StatusDocument>): string =>
     ...more,
   })
 
-const hasShell = (program: string, ...args: string[]) => spawnSync(program, args).status === 0
-const SHELLS = [
-  ['sh', []],
-  ['dash', ['dash']],
-  ['bash', ['bash', '--posix']],
-  ['busybox', ['busybox', 'sh']],
-] as const
-
-describe.each(SHELLS)('kubectl modekeep in %s', (name, shell) => {
-  const isThere = hasShell(name, ...(name === 'busybox' ? ['sh', '-c', ':'] : ['-c', ':']))
-
-  it.skipIf(!isThere)(
-    `ends once all nodes have answered, before --timeout${isThere ? '' : ` (skipped: there is no ${name})`}`,
-    () => {
-      const functions = fs.readFileSync(PLUGIN, 'utf8').replace('\nmain "$@"\n', '\n')
-      const script = `${functions}
+describe.each(SHELL_CASES)('kubectl modekeep in $name', ({ name, command: shell, missing }) => {
+  it.skipIf(missing)(`ends once all nodes have answered, before --timeout${missing}`, () => {
+    const functions = fs.readFileSync(PLUGIN, 'utf8').replace('\nmain "$@"\n', '\n')
+    const script = `${functions}
 trap 'exit 143' TERM
 work=$TOP timeout=40
 for number in 1 2 3; do
@@ -123,19 +111,18 @@ for number in 1 2 3; do
   sleep 0.1
   await
 done`
-      const { status, stderr } = spawnSync(shell[0] ?? 'sh', [...shell.slice(1), '-c', script], {
-        encoding: 'utf8',
-        env: environment(),
-        timeout: 30_000,
-        // bash reads a user's files where its input is a socket.
-        stdio: ['ignore', 'pipe', 'pipe'],
-      })
-      expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
-      expect(fs.readdirSync(top)).not.toContain('1.late')
-    },
-  )
+    const { status, stderr } = spawnSync(shell[0] ?? 'sh', [...shell.slice(1), '-c', script], {
+      encoding: 'utf8',
+      env: environment(),
+      timeout: 30_000,
+      // bash reads a user's files where its input is a socket.
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+    expect(fs.readdirSync(top)).not.toContain('1.late')
+  })
 
-  it.skipIf(!isThere)(`prints one table of all nodes${isThere ? '' : ` (skipped: there is no ${name})`}`, () => {
+  it.skipIf(missing)(`prints one table of all nodes${missing}`, () => {
     pods(['node-1', 'mk-a'], ['node-long-2', 'mk-b'])
     // With busybox' awk too.
     if (name === 'busybox') fs.writeFileSync(join(top, 'awk'), '#!/bin/sh\nexec busybox awk "$@"\n', { mode: 0o755 })
@@ -173,9 +160,10 @@ describe('kubectl modekeep', () => {
     },
   )
 
-  it('has only verbs of modekeep, and lists each verb in its help', () => {
+  it('lists each verb in its help, and sends only verbs of modekeep to nodes', () => {
     const { status, stdout } = call(['--help'])
     expect(status).toBe(0)
+    expect(stdout).toMatch(/^ {2}any-volume check /m)
     for (const verb of ['status', 'doctor', 'logs', 'restore'] as const) {
       expect(OPERATOR_VERB_NAMES).toContain(verb)
       expect(stdout).toMatch(new RegExp(`^ {2}${verb} `, 'm'))

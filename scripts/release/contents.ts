@@ -26,7 +26,7 @@ const RELEASED_FILES = [
 ]
 
 /** Of these, what is run where it lies. */
-const RELEASED_SCRIPTS = ['driver/kubernetes/kubectl-modekeep']
+const RELEASED_SCRIPTS = ['driver/kubernetes/kubectl-modekeep', 'driver/kubernetes/kubectl_complete-modekeep']
 
 /** Path in the archive -> the arguments with which modekeep prints it, and what it then looks like. */
 const PRINTED_FILES: Readonly<Record<string, { args: readonly string[]; form: RegExp }>> = {

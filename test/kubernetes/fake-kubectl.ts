@@ -1,7 +1,11 @@
 import { spawnSync } from 'node:child_process'
-import { resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 
-export const PLUGIN = resolve(import.meta.dirname, '../../driver/kubernetes/kubectl-modekeep')
+const MANIFESTS = resolve(import.meta.dirname, '../../driver/kubernetes')
+
+export const PLUGIN = join(MANIFESTS, 'kubectl-modekeep')
+
+export const PLUGIN_COMPLETION = join(MANIFESTS, 'kubectl_complete-modekeep')
 
 /**
  * A kubectl that records how it was called, and answers with the file of its pod and verb. For `kubectl get RESOURCE` it
@@ -12,6 +16,7 @@ printf '%s\\n' "$*" >>"$TOP/calls"
 case "$*" in
   *'get pods'*) [ -e "$TOP/pods" ] || { echo 'Error: pods is forbidden' >&2; exit 1; }; exec cat "$TOP/pods" ;;
   *'config view'*) [ -e "$TOP/namespace" ] || { echo 'error: current-context must exist in order to minify' >&2; exit 1; }; exec cat "$TOP/namespace" ;;
+  *'config get-contexts'*) exec cat "$TOP/contexts" ;;
   'get '* | *' get '*)
     resource=\${*#*get } resource=\${resource%% *} resource=\${resource%%.*}
     [ ! -e "$TOP/failure.$resource" ] || { cat "$TOP/failure.$resource" >&2; exit 1; }

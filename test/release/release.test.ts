@@ -113,7 +113,12 @@ describe.skipIf(unavailable)(`a release${unavailable && ` (${unavailable})`}`, (
     )
     expect(new Set(rows.map(([mode]) => mode))).toEqual(new Set(['drwxr-xr-x', '-rwxr-xr-x', '-rw-r--r--']))
     expect(rows.filter(([mode]) => mode === '-rwxr-xr-x').map((row) => row.at(-1))).toEqual(
-      ['driver/kubernetes/kubectl-modekeep', 'install.sh', 'modekeep'].map((name) => `${basename(unpacked)}/${name}`),
+      [
+        'driver/kubernetes/kubectl-modekeep',
+        'driver/kubernetes/kubectl_complete-modekeep',
+        'install.sh',
+        'modekeep',
+      ].map((name) => `${basename(unpacked)}/${name}`),
     )
     expect(
       rows.every((row) =>

@@ -98,7 +98,7 @@ export const PARTS: readonly Part[] = [
       {
         at: 'modekeep',
         page: KUBERNETES,
-        command: 'install -m 755 driver/kubernetes/kubectl-modekeep /usr/local/bin/',
+        command: 'install -m 755 driver/kubernetes/kubectl*modekeep /usr/local/bin/',
       },
       { at: 'cluster', page: KUBERNETES, command: 'kubectl modekeep doctor', shows: new RegExp(`^${NODE} `, 'm') },
     ],

@@ -135,6 +135,16 @@ function createMixedCluster(): ClusterObjects {
   }
 }
 
+/** Returns the objects of createMixedCluster that the fake kubectl prints for namespace shop. */
+function createServedCluster(): ClusterObjects {
+  const cluster = createMixedCluster()
+  return {
+    ...cluster,
+    namespaces: [{ metadata: { name: 'shop', labels: { 'modekeep/any-volume': 'required' } } }],
+    persistentvolumeclaims: cluster.persistentvolumeclaims?.filter(({ metadata }) => metadata.namespace === 'shop'),
+  }
+}
+
 const MIXED_REPORT = `NAMESPACE  LABEL     POLICIES
 shop       required  required optional
 
@@ -169,18 +179,25 @@ the label that fits is optional
 
 describe.each(SHELL_CASES)('kubectl modekeep any-volume check in $name', ({ name, command, missing }) => {
   it.skipIf(missing)(`prints a table of all claims, and the commands that fit${missing}`, () => {
-    const cluster = createMixedCluster()
-    serve({
-      ...cluster,
-      namespaces: [{ metadata: { name: 'shop', labels: { 'modekeep/any-volume': 'required' } } }],
-      persistentvolumeclaims: cluster.persistentvolumeclaims?.filter(({ metadata }) => metadata.namespace === 'shop'),
-    })
+    serve(createServedCluster())
     // With busybox' awk too.
     if (name === 'busybox') fs.writeFileSync(join(top, 'awk'), '#!/bin/sh\nexec busybox awk "$@"\n', { mode: 0o755 })
     const { status, stdout, stderr } = check([], command)
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
     expect(stdout).toBe(MIXED_REPORT)
     expect(fs.readdirSync(top).filter((entry) => /^(\d+$|kubectl-modekeep\.)/.test(entry))).toEqual([])
+  })
+})
+
+const hasProgram = (name: string) => spawnSync('sh', ['-c', 'command -v "$1"', 'sh', name]).status === 0
+
+describe.each(['mawk', 'gawk', 'original-awk'])('kubectl modekeep any-volume check with %s', (awk) => {
+  const missing = hasProgram(awk) ? '' : ` (skipped: there is no ${awk})`
+  it.skipIf(missing)(`prints a table of all claims, and the commands that fit${missing}`, () => {
+    serve(createServedCluster())
+    fs.writeFileSync(join(top, 'awk'), `#!/bin/sh\nexec ${awk} "$@"\n`, { mode: 0o755 })
+    expect(check()).toMatchObject({ status: 0, stderr: '', stdout: MIXED_REPORT })
+    expect(JSON.parse(check(['--json']).stdout)).toMatchObject({ kind: 'AnyVolumeCheck' })
   })
 })
 
@@ -371,6 +388,16 @@ describe('kubectl modekeep any-volume check', () => {
     expect(checkAsJson()).toMatchObject({ claims: [], advisedLabel: 'required' })
   })
 
+  it('names five claims of a remark and counts the others', () => {
+    const names = ['a', 'b', 'c', 'd', 'e', 'f', 'g']
+    serve({
+      ...clusterWithClaim(undefined),
+      persistentvolumeclaims: names.map((name) => claim(name)),
+      persistentvolumes: names.map((name) => volume(name, { nfs: { server: 's', path: '/' } })),
+    })
+    expect(checkAsJson().remarks).toMatchObject([{ text: 'claims a, b, c, d, e and 2 more: Linux maps no NFS or SMB' }])
+  })
+
   it('offers the label instead-of-fsgroup if its policy is installed and kubelet walks a claim', () => {
     const cluster = clusterWithClaim(csi('file.example.com', 'ext4'))
     serve(cluster)
@@ -441,8 +468,12 @@ describe('kubectl modekeep any-volume check', () => {
     const verb = resource === 'namespaces' ? 'get' : 'list'
     const document = checkAsJson()
     expect(document).toMatchObject({ claims: [claim], ...more })
-    expect(document.remarks[0].text).toBe(`this user may not ${verb} ${resource}: what depends on them is unknown`)
-    expect(document.remarks[0].remedy).toMatch(new RegExp(`^allow the verb ${verb} of the resource ${resource}`))
+    expect(document.remarks[0].text).toBe(
+      `this user may not ${verb} ${resource}: the fields that depend on them are unknown`,
+    )
+    expect(document.remarks[0].remedy).toMatch(
+      new RegExp(`^grant this user the verb ${verb} of the resource ${resource}`),
+    )
   })
 
   it.each<[resource: ResourceName, message: string]>([

@@ -7,6 +7,12 @@ import { createReleaseArchive, type ReleaseFile } from './release/archive.ts'
 import { createReleaseChart } from './release/chart.ts'
 import { formatSha256Sums } from './release/contents.ts'
 import { createReleaseImage, type ReleasedProgram } from './release/image.ts'
+import {
+  createReleaseKubectlPlugin,
+  KREW_MANIFEST_FILE,
+  parseReleaseUrl,
+  RELEASE_URL_VARIABLE,
+} from './release/kubectl-plugin.ts'
 import { createSignature, SIGNING_KEY_VARIABLE } from './release/signature.ts'
 import { readSourceDate } from './release/source-date.ts'
 
@@ -14,8 +20,9 @@ const ROOT = resolve(import.meta.dirname, '..')
 
 const USAGE = `Usage: npm run release -- [--arch ${ARCHITECTURES.join('|')}]... [--output DIR]
 
-Makes an archive for each processor (default: all), its bill of materials, one image for them, the chart, and SHA256SUMS, in DIR (default: dist/release).
-With ${SIGNING_KEY_VARIABLE}=FILE, an SSH key, also SHA256SUMS.sig.`
+Makes an archive for each processor (default: all), its bill of materials, one image for them, the chart, the kubectl plugin, and SHA256SUMS, in DIR (default: dist/release).
+With ${SIGNING_KEY_VARIABLE}=FILE, an SSH key, also SHA256SUMS.sig. With ${RELEASE_URL_VARIABLE}=ADDRESS, that of the
+directory that publishes these files, also krew's manifest.`
 
 const { architectures, output } = parseReleaseOptions()
 const { version } = await fs.readJson(join(ROOT, 'package.json'))
@@ -23,6 +30,7 @@ const sourceDateSeconds = await readSourceDate(ROOT, process.env.SOURCE_DATE_EPO
 const signingKey = process.env[SIGNING_KEY_VARIABLE] ?? ''
 // Before all the work: what would be wrong with the key is said now.
 if (signingKey !== '') await signChecksums(Buffer.alloc(0))
+const releaseUrl = readReleaseUrl()
 const releaseFiles: ReleaseFile[] = []
 const releasedPrograms: ReleasedProgram[] = []
 try {
@@ -33,20 +41,31 @@ try {
   }
   releaseFiles.push(...createReleaseImage(version, releasedPrograms, sourceDateSeconds))
   releaseFiles.push(...createReleaseChart(version, sourceDateSeconds))
+  releaseFiles.push(...createReleaseKubectlPlugin(version, sourceDateSeconds, releaseUrl))
 } catch (error) {
   createUnavailableExit('release')(error)
 }
 const checksumFile = { path: 'SHA256SUMS', bytes: Buffer.from(formatSha256Sums(releaseFiles)) }
 const signatureFiles =
   signingKey === '' ? [] : [{ path: 'SHA256SUMS.sig', bytes: await signChecksums(checksumFile.bytes) }]
-// One of an earlier release would be wrong for these sums.
-await fs.remove(join(output, 'SHA256SUMS.sig'))
+// Those of an earlier release would be wrong for these sums.
+for (const name of ['SHA256SUMS.sig', KREW_MANIFEST_FILE]) await fs.remove(join(output, name))
 for (const file of [...releaseFiles, checksumFile, ...signatureFiles]) {
   await fs.outputFile(join(output, `${file.path}.new`), file.bytes)
   await fs.rename(join(output, `${file.path}.new`), join(output, file.path))
   console.log(`${join(output, file.path)}: ${(file.bytes.length / 1e6).toFixed(1)} MB`)
 }
 if (signingKey === '') console.log(`not signed: ${SIGNING_KEY_VARIABLE} names no key`)
+if (releaseUrl === undefined) console.log(`no ${KREW_MANIFEST_FILE}: ${RELEASE_URL_VARIABLE} has no address`)
+
+function readReleaseUrl(): string | undefined {
+  try {
+    return parseReleaseUrl(process.env[RELEASE_URL_VARIABLE] ?? '')
+  } catch (error) {
+    console.error(`release: ${(error as Error).message}`)
+    process.exit(1)
+  }
+}
 
 function signChecksums(bytes: Buffer): Promise<Buffer> {
   return createSignature(bytes, signingKey).catch((error: Error) => {

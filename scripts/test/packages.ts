@@ -28,6 +28,8 @@ export const TEST_PACKAGES: readonly TestPackage[] = [
   ),
   createTestPackage('busybox', 'busybox', "installs with nothing but busybox's tools"),
   createTestPackage('ca-certificates', '', "downloads of kubelet's source"),
+  createTestPackage('gawk', 'gawk', 'kubectl-modekeep'),
+  createTestPackage('original-awk', 'original-awk', "kubectl-modekeep: macOS' awk"),
   createTestPackage('shellcheck', 'shellcheck', 'install.sh, kubectl-modekeep'),
   createTestPackage('strace', 'strace', 'calls that are killed, or fail, at a chosen system call'),
   createTestPackage('bindfs', 'bindfs', 'FUSE volumes'),

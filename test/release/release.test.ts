@@ -7,6 +7,7 @@ import { provideDebianLibraries } from '../../scripts/build/libraries.ts'
 import { ARCHITECTURES, type Architecture, DEBIAN_ARCHITECTURES } from '../../scripts/build/runtime.ts'
 import { provideDebianFile } from '../../scripts/fetch/debian.ts'
 import { BUSYBOX_FILES, GCC_LIBRARY_FILES, GCC_LICENCE_FILES, GLIBC_LICENCE_FILES } from '../../scripts/fetch/pinned.ts'
+import { KREW_MANIFEST_FILE, RELEASE_URL_VARIABLE } from '../../scripts/release/kubectl-plugin.ts'
 import { SIGNING_KEY_VARIABLE } from '../../scripts/release/signature.ts'
 import { linksOf } from '../docs/pages.ts'
 import { fullSized } from '../helpers/size.ts'
@@ -37,11 +38,12 @@ let signer: Signer
 beforeAll(() => {
   if (unavailable) return
   signer = newSigner()
-  first = makeRelease('a', '022', { TZ: 'UTC' }, made)
+  const url = { [RELEASE_URL_VARIABLE]: 'https://example.com/modekeep' }
+  first = makeRelease('a', '022', { TZ: 'UTC', ...url }, made)
   second = makeRelease(
     'another/much longer/path',
     '077',
-    { TZ: 'Pacific/Auckland', LANG: 'de_DE.UTF-8', USER: 'x', [SIGNING_KEY_VARIABLE]: signer.key },
+    { TZ: 'Pacific/Auckland', LANG: 'de_DE.UTF-8', USER: 'x', [SIGNING_KEY_VARIABLE]: signer.key, ...url },
     made,
   )
   const name = `modekeep-${JSON.parse(String(read(ROOT, 'package.json'))).version}-linux-${DEBIAN_ARCHITECTURES[own]}`
@@ -62,8 +64,9 @@ function filesBelow(directory: string): string[] {
 describe.skipIf(unavailable)(`a release${unavailable && ` (${unavailable})`}`, () => {
   it('has the same bytes if it is made in other directories and at other times', () => {
     const names = filesBelow(first.output)
-    // The image, its index and bill of materials, both forms of the chart, and the sums.
-    expect(names).toHaveLength(2 * made.length + 6)
+    // The image, its index and bill of materials, both forms of the chart, the kubectl plugin, its manifest, and the sums.
+    expect(names).toHaveLength(2 * made.length + 8)
+    expect(names).toContain(KREW_MANIFEST_FILE)
     // The second one is signed.
     expect(filesBelow(second.output)).toEqual([...names, 'SHA256SUMS.sig'].sort())
     expect(names.filter((name) => !read(first.output, name).equals(read(second.output, name)))).toEqual([])

@@ -185,7 +185,7 @@ export const PARTS: readonly Part[] = [
       },
       {
         command: 'ls -A /var/lib/kubelet/volumeplugins; ls -ln /srv/volumes/archive',
-        shows: /-rw-r----- +1 +0 +0 .* notes/,
+        shows: /-rw-r----- +1 +0 +5000 .* notes/,
       },
     ],
   },

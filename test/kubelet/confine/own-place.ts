@@ -18,7 +18,7 @@ const KUBELETS_SETTINGS: Readonly<Record<string, number>> = {
   'kernel/keys/root_maxbytes': 25_000_000,
 }
 
-const mount = (...args: string[]) => void execFileSync('mount', args, { stdio: ['ignore', 'ignore', 'inherit'] })
+const mount = (...args: string[]) => execFileSync('mount', args, { stdio: ['ignore', 'ignore', 'inherit'] })
 
 /**
  * Makes this process's namespaces a separate machine: files written to the usual places go to `directory`, an
@@ -65,10 +65,11 @@ export function mountWholeProc(directory: string): void {
  * @param directory gets what is written below /usr; undefined: nothing can be written
  */
 export function layOver(root: string, directory?: string): void {
-  if (directory === undefined) return mount('-t', 'overlay', '-o', `ro,lowerdir=${root}/usr:/usr`, 'overlay', '/usr')
+  const lower = `lowerdir=${root}/usr:/usr`
   const [upper, work] = ['upper', 'work'].map((name) => `${directory}/usr-${name}`)
-  for (const part of [upper, work]) fs.mkdirSync(part as string, { recursive: true })
-  mount('-t', 'overlay', '-o', `lowerdir=${root}/usr:/usr,upperdir=${upper},workdir=${work}`, 'overlay', '/usr')
+  if (directory !== undefined) for (const part of [upper, work]) fs.mkdirSync(part as string, { recursive: true })
+  const options = directory === undefined ? `ro,${lower}` : `${lower},upperdir=${upper},workdir=${work}`
+  mount('-t', 'overlay', '-o', options, 'overlay', '/usr')
 }
 
 function mountDisk(directory: string): void {

@@ -29,6 +29,8 @@ export interface CloneRequest {
   freshGroup?: 'recorded' | 'unrecorded' | undefined
   /** Requests a recorded walk that gives the group access to the volume on disk, before the first container. */
   groupAccess?: 'grant' | undefined
+  /** Why the volume is not mapped. Only of a container that may start without it. */
+  refusal?: Fault | undefined
 }
 
 /** Request for all mount clones of a container that is about to be created. The worker receives the request as JSON. */

@@ -239,7 +239,8 @@ export function* openKubeletVolumeRoots(
 export function checkCloneSources(session: Session, request: ContainerCloneRequest): void {
   const { host } = session
   const context = { ...request, table: snapshotMountTable(host) }
-  for (const { source } of request.clones) {
+  for (const { source, refusal } of request.clones) {
+    if (refusal !== undefined) continue
     const opened = openSourcePath(session, context, source)
     using _ = deferHandleClose(host.inodes, opened)
     host.inodes.stat(opened)

@@ -1,4 +1,5 @@
 import type { Fault } from '../errors/fault.ts'
+import { Refusal } from '../errors/refusal.ts'
 import type { IdMap } from '../kernel/id-map.ts'
 import { type MountTableSnapshot, snapshotMountTable } from '../kernel/mount-table/mountinfo.ts'
 import { createHandleLocationFinder } from '../kernel/mount-table/tree-location.ts'
@@ -82,6 +83,7 @@ function openClone(
   handles: DisposableStack,
 ): Promise<PlannedClone> {
   return runCloneAttempt({ request: clone }, async (planned) => {
+    if (clone.refusal !== undefined) throw new Refusal(clone.refusal)
     refuseMountPropagation(clone)
     planned.source = clone.isOwn
       ? await cloneOwnVolume(session, context, clone, handles)

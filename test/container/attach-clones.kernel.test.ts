@@ -2,7 +2,10 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { runGarbageCollection } from '../../src/cli/commands/gc.ts'
-import { reconcileContainers, releaseContainerClones } from '../../src/container/container-task.ts'
+import { readContainerStatuses } from '../../src/cli/node-state/containers.ts'
+import { attachContainerClones } from '../../src/container/attach-clones.ts'
+import { reconcileContainers, releaseContainerClones, runContainerTask } from '../../src/container/container-task.ts'
+import { createFault } from '../../src/errors/fault.ts'
 import { containerRecords } from '../../src/state/container-record.ts'
 import { listTree } from '../helpers/tree.ts'
 import { as, cannotMount } from '../real-mounts/mapped-volume.ts'
@@ -121,8 +124,21 @@ describe.skipIf(skipped !== '')(`a container's clones${skipped}`, () => {
     )
     expect(node.records()).toEqual([])
     expect(mountedBelow(node.stagingMount)).toEqual([])
-    const { attachContainerClones: attachClones } = await import('../../src/container/attach-clones.ts')
-    const { mounts } = await attachClones(node.session, { ...order, isOptional: true })
+    const { mounts } = await attachContainerClones(node.session, { ...order, isOptional: true })
     expect(mounts).toMatchObject([{ do: 'replace' }, { do: 'without', why: expect.stringMatching(/overlay/) }])
+  })
+
+  it('a volume is mapped next to one that a rule refuses, which is neither opened nor mapped, if the group is optional', async () => {
+    const node = nodeWith('tmpfs')
+    const refusal = createFault('map-not-allowed', 'may not have it', 'add a rule')
+    const share = node.clone({ volume: 'share', destination: '/share', source: `${node.source}/absent`, refusal })
+    const request = node.order([node.clone(), share], { isOptional: true })
+    const { mounts } = await attachContainerClones(node.session, request)
+    expect(mounts).toMatchObject([{ do: 'replace' }, { do: 'without', why: 'may not have it: add a rule' }])
+    expect(readContainerStatuses(node.session)).toMatchObject([
+      { volume: 'data', state: 'created', group: 2000 },
+      { volume: 'share', state: 'without', reason: 'may not have it: add a rule' },
+    ])
+    expect(await runContainerTask(node.session, { do: 'check', request })).toEqual({})
   })
 })

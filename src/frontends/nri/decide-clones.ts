@@ -78,6 +78,7 @@ export function decideContainerClones(
   if (annotation === undefined && wanted.length === 0) return {}
   if (wanted.length > MAX_MAPPED_MOUNTS)
     throw new Refusal(createTooManyMountsFault(annotation, wanted.length, containerName))
+  const isOptional = isGroupOptional(pod.annotations)
   const hasSetGidRequest = hasSetGidAnnotation(pod.annotations)
   const groupAccess = hasGrantAnnotation(pod.annotations) ? ('grant' as const) : undefined
   const faults: Fault[] = []
@@ -100,6 +101,7 @@ export function decideContainerClones(
         : findVolumeMapGrant(map, { namespace, kind: volume.kind, volume: volume.name, group: groupId })
     if ('fsTypes' in allowed) return [{ ...clone, ...allowed }]
     if (allowed.refusal === undefined) return [clone]
+    if (isOptional) return [{ ...clone, refusal: allowed.refusal }]
     faults.push(attributeFaultToAnnotation(allowed.refusal, reason))
     return []
   })
@@ -110,7 +112,7 @@ export function decideContainerClones(
   if (faults.length > 0) throw new Refusal(faults)
   const warning = annotation && formatUnmatchedPathsWarning(annotation, mounted, containerName)
   if (clones.length === 0) return { warning }
-  const request = createContainerCloneRequest(pod, container, kubeletDir, clones, isGroupOptional(pod.annotations))
+  const request = createContainerCloneRequest(pod, container, kubeletDir, clones, isOptional)
   const isMember = clones.every(({ group }) => group === undefined || groups?.certain.includes(group))
   return { request: groups !== undefined && isMember ? { ...request, isMember } : request, warning }
 }

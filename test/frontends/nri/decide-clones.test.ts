@@ -186,6 +186,16 @@ describe('the clone decision for a container maps', () => {
   it('a volume optionally, if the annotation modekeep/group-optional is "true"', () => {
     expect(decided('2000', mounts, { annotations: { 'modekeep/group-optional': 'true' } })?.isOptional).toBe(true)
   })
+
+  it('a CSI volume next to an NFS volume that no rule allows, if the group is optional', () => {
+    const both = [mountOf('/data', SOURCES.claim), mountOf('/share', SOURCES.nfs)]
+    expect(() => decided('2000', both)).toThrow('may not have the kubernetes.io/nfs volume "share"')
+    const { clones = [] } = decided('2000', both, { annotations: { 'modekeep/group-optional': 'true' } }) ?? {}
+    expect(clones.map(({ destination, refusal }) => [destination, refusal?.code])).toEqual([
+      ['/data', undefined],
+      ['/share', 'map-not-allowed'],
+    ])
+  })
 })
 
 describe('the clone decision for a container refuses', () => {

@@ -31,7 +31,7 @@ async function runLoggedContainerTask(
 ): Promise<ContainerTaskResult> {
   const { config, faults, isUnreadable } = await readConfig(env)
   // A faulty rule does not prevent removals. An unreadable configuration does, because the state directory is unknown.
-  if (isUnreadable || (job.do === 'attach' && faults.length > 0))
+  if (isUnreadable || ((job.do === 'attach' || job.do === 'grant') && faults.length > 0))
     return { failure: new Refusal(faults).message, faults }
   const log = createCallLog(createTaskLogFacts(job), config.logLevel, (line) =>
     appendLogLine(nodeFs, config.logFile, line),

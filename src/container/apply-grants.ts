@@ -1,8 +1,11 @@
 import { createFault } from '../errors/fault.ts'
 import { Refusal } from '../errors/refusal.ts'
 import { applyGroupToVolume } from '../fsgroup/apply-to-volume.ts'
+import { refuseImmutableRoot, refuseRootWithOtherGroup } from '../fsgroup/refused-root.ts'
+import type { Stat } from '../kernel/host.ts'
 import { snapshotMountTable } from '../kernel/mount-table/mountinfo.ts'
 import { createHandleLocationFinder } from '../kernel/mount-table/tree-location.ts'
+import { isEveryDirectoryEntered, type WalkReport } from '../ownership/walk/report.ts'
 import type { Session } from '../state/session.ts'
 import { resolveVolumeIdentity } from '../state/volume-identity.ts'
 import { type ContainerCloneRequest, createCloneFault, PendingGrantRefusal } from './clone-request.ts'
@@ -29,27 +32,48 @@ export function refusePendingGrants(planned: readonly PlannedClone[]): void {
   if (faults.length > 0) throw new PendingGrantRefusal(faults)
 }
 
-/** Walks the volumes of a container for which that is requested and not done, one after the other. */
+/**
+ * Walks the volumes of a container for which that is requested and not done, one after the other. A volume that the container
+ * mounts with several groups gets the first of them.
+ */
 export async function applyPendingGrants(session: Session, request: ContainerCloneRequest): Promise<void> {
   const { namespace, name } = request.pod
+  const { inodes } = session.host
+  const walked = new Set<string>()
   for (const { request: clone, grant, failures } of await planGrants(session, request)) {
-    if (failures !== undefined) throw new Refusal(failures.map((fault) => createCloneFault(clone, fault)))
-    if (grant === undefined) continue
+    if (failures !== undefined && !request.isOptional)
+      throw new Refusal(failures.map((fault) => createCloneFault(clone, fault)))
+    if (grant === undefined || walked.has(grant.identity)) continue
+    walked.add(grant.identity)
     const table = snapshotMountTable(session.host)
     const context = { ...request, table, locationOf: createHandleLocationFinder(session.host, table) }
     using handles = new DisposableStack()
     const { root, path } = openSourceVolume(session, context, clone.source, handles)
     const { identity, group } = grant
-    if (resolveVolumeIdentity(session, root, session.host.inodes.stat(root)) !== identity)
+    if (resolveVolumeIdentity(session, root, inodes.stat(root)) !== identity)
       throw Refusal.of('map-sub-path', 'is another volume now', 'kubelet tries again')
-    const applied = await applyGroupToVolume(
-      session,
-      root,
-      { groupId: group, ...GRANT },
-      { volume: identity, source: path, pod: `${namespace}/${name}`, restoreOnUnmount: false },
-    )
-    applied.lock.dispose()
+    const fsGroup = { groupId: group, ...GRANT }
+    const applied = await applyGroupToVolume(session, root, fsGroup, {
+      volume: identity,
+      source: path,
+      pod: `${namespace}/${name}`,
+      restoreOnUnmount: false,
+      confirm: () => refuseImmutableRoot(path, inodes.stat(root), fsGroup),
+    })
+    using _ = applied.lock
+    refuseUnfinishedGrant(path, inodes.stat(root), group, applied.report)
   }
+}
+
+/** Refuses a result that has the next attempt request the same walk, so that the pod gets the reason. */
+function refuseUnfinishedGrant(path: string, root: Stat, group: number, report: WalkReport | undefined): void {
+  if (report?.root !== 'changed since by its user') refuseRootWithOtherGroup(path, root, group, report?.root)
+  if (report === undefined || isEveryDirectoryEntered(report)) return
+  throw Refusal.of(
+    'map-grant',
+    `was walked at ${path} while directories were moved in it, so that some may not have group ${group}`,
+    'kubelet tries again: stop the processes that move directories there',
+  )
 }
 
 /** Plans without keeping clones of the volumes' mounts, which would outlive an unmount by the driver. */

@@ -46,6 +46,8 @@ export interface ContainerCloneRequest {
   isMember?: true | undefined
   /** User id of its process in the container; undefined: the runtime does not report it. */
   processUid?: number | undefined
+  /** All group ids of its process in the container. */
+  processGids?: readonly number[] | undefined
   /** Kubelet's root directory, as kubelet writes it in the sources. */
   kubeletDir: string
   clones: readonly CloneRequest[]

@@ -121,7 +121,8 @@ async function findFreshGroups(session: Session, planned: readonly PlannedClone[
 function findGrant(session: Session, clone: PlannedClone, table: MountTableSnapshot): Promise<PlannedClone> {
   return runCloneAttempt(clone, () => {
     if (clone.fresh !== undefined) return
-    for (const source of listCloneSources(clone)) clone.grant ??= findGroupGrant(session, clone.request, source, table)
+    for (const source of listCloneSources(clone))
+      clone.grant ??= findGroupGrant(session, clone.requests ?? [], source, table)
   })
 }
 

@@ -51,17 +51,24 @@ export interface VolumeRootFacts {
  */
 export function findClosedRoot(
   { host: { inodes } }: Session,
-  { isOptional, processUid }: Pick<ContainerCloneRequest, 'isOptional' | 'processUid'>,
+  {
+    isOptional,
+    processUid,
+    processGids = [],
+  }: Pick<ContainerCloneRequest, 'isOptional' | 'processUid' | 'processGids'>,
   { options, group, isOwn }: CloneRequest,
   { clonedFrom, tree, from }: CloneSource,
 ): string | undefined {
   if (isOwn || group === undefined || clonedFrom === undefined) return undefined
   if (options.includes('ro') || inodes.isReadOnly(tree)) return undefined
   const stat = inodes.stat(clonedFrom)
-  const bits = computeGroupBits(stat, readAcl(inodes, clonedFrom), from)
-  if (!isDirectory(stat) || (bits & WRITE_SEARCH_MODE) === WRITE_SEARCH_MODE) return undefined
+  const acl = readAcl(inodes, clonedFrom)
+  const isOpenTo = (gid: number) => (computeGroupBits(stat, acl, gid) & WRITE_SEARCH_MODE) === WRITE_SEARCH_MODE
+  if (!isDirectory(stat) || isOpenTo(from)) return undefined
   const root = `${stat.uid}:${stat.gid} ${(stat.mode & 0o7777).toString(8).padStart(4, '0')}`
   if (isOptional || processUid === undefined || processUid === 0 || processUid === stat.uid) return root
+  // An access control list may name the user, and a directory below the root may belong to another group of the process.
+  if (acl !== undefined || processGids.some((gid) => gid !== group && isOpenTo(gid))) return root
   throw Refusal.of(
     'map-closed-root',
     `is ${root} on disk, so group ${group} cannot create files in it`,

@@ -22,7 +22,11 @@ export class BackgroundGrants {
    */
   begin(request: ContainerCloneRequest, walk: () => Promise<ContainerTaskResult>): Refusal | undefined {
     const { pod, clones } = request
-    const volumes = listSharedVolumeKeys({ pod, clones: clones.filter(({ groupAccess }) => groupAccess !== undefined) })
+    const requested = clones.filter(({ groupAccess }) => groupAccess !== undefined)
+    // A hostPath and a subPath have no name of a claim in their path.
+    const volumes = listSharedVolumeKeys({ pod, clones: requested }).union(
+      new Set(requested.map(({ source }) => source)),
+    )
     const failure = this.#failures.get(pod.uid)
     this.#failures.delete(pod.uid)
     if (!volumes.isDisjointFrom(this.#walkedVolumes)) return failure

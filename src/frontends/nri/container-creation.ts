@@ -158,8 +158,8 @@ export function createContainerCreationHandler({
     const done = before.then(() => cleanedUp)
     queue.begin(pod, container, done)
     // The runtime sends no event when a refused container ends: kubelet creates another one.
-    made.catch(() => {
-      if (!mayStartWithoutGroup(pod)) queue.forgetAfter(container.id, done)
+    made.catch((error) => {
+      if (!mayStartWithoutGroup(pod) || error instanceof PendingGrantRefusal) queue.forgetAfter(container.id, done)
     })
     const startedAt = performance.now()
     const late = Promise.withResolvers<never>()

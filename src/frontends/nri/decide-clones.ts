@@ -146,6 +146,7 @@ export function createContainerCloneRequest(
   clones: readonly CloneRequest[],
   mayStartWithout: boolean,
 ): ContainerCloneRequest {
+  const { user } = container
   return {
     container: container.id,
     containerName: container.name,
@@ -155,7 +156,7 @@ export function createContainerCloneRequest(
     kubeletDir,
     clones,
     isOptional: mayStartWithout,
-    ...(container.user !== undefined && { processUid: container.user.uid }),
+    ...(user !== undefined && { processUid: user.uid, processGids: [user.gid, ...user.additionalGids] }),
   }
 }
 

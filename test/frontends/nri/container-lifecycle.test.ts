@@ -141,6 +141,10 @@ describe('the NRI plugin', () => {
     await expect(create(optional, withData)).rejects.toThrow('is being walked')
     await settled()
     expect(jobs).toEqual(['attach c0ffee', 'forget c0ffee'])
+    // No event of a refused container follows, so one that stays tracked would be forgotten twice.
+    containers.onSandboxStopped(withData.podSandboxId)
+    await settled()
+    expect(jobs).toHaveLength(2)
   })
 
   it('leaves mounts unchanged that need no clone', async () => {

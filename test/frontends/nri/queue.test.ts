@@ -217,6 +217,8 @@ describe('a stuck worker of the NRI plugin', () => {
 describe('a walk that a pod requests by the annotation modekeep/group-access', () => {
   const pending = { failure: 'is being walked', faults: [createFault('map-grant', 'is being walked')] }
 
+  const sourceOf = (uid: string, volume: string) => `${KUBELET}/pods/${uid}/volumes/kubernetes.io~csi/${volume}/mount`
+
   /** A plugin whose attach tasks are refused until a walk has ended without a failure. */
   function grantingPlugin() {
     const walks: ((result: ContainerTaskResult) => void)[] = []
@@ -236,9 +238,8 @@ describe('a walk that a pod requests by the annotation modekeep/group-access', (
       },
       () => {},
     )
-    const attach = (uid: string, volume = 'pvc-1') => {
+    const attach = (uid: string, volume = 'pvc-1', source = sourceOf(uid, volume)) => {
       const order = orderIn('shop')
-      const source = `${KUBELET}/pods/${uid}/volumes/kubernetes.io~csi/${volume}/mount`
       const clone = { volume, destination: '/data', source, options: [], group: 2000, requestedBy: '', isOwn: false }
       const request = { ...order, pod: { ...order.pod, uid }, clones: [{ ...clone, groupAccess: 'grant' as const }] }
       return clones
@@ -264,6 +265,15 @@ describe('a walk that a pod requests by the annotation modekeep/group-access', (
     await attach('a')
     await attach('a', 'pvc-2')
     expect(walks).toHaveLength(2)
+  })
+
+  it.each([
+    ['hostPath', () => '/srv/data'],
+    ['subPath', (uid: string) => `${KUBELET}/pods/${uid}/volume-subpaths/pvc-1/app/0`],
+  ])('of a %s runs once for all attempts of a container', async (_, sourceIn) => {
+    const { attach, walks } = grantingPlugin()
+    for (let attempt = 0; attempt < 3; attempt++) await attach('a', 'pvc-1', sourceIn('a'))
+    expect(walks).toHaveLength(1)
   })
 
   it('is reported to the next attempt of its pod alone if it fails, which starts it again', async () => {

@@ -8,9 +8,14 @@ import { createHandleLocationFinder } from '../kernel/mount-table/tree-location.
 import { isEveryDirectoryEntered, type WalkReport } from '../ownership/walk/report.ts'
 import type { Session } from '../state/session.ts'
 import { resolveVolumeIdentity } from '../state/volume-identity.ts'
-import { type ContainerCloneRequest, createCloneFault, PendingGrantRefusal } from './clone-request.ts'
+import {
+  type CloneRequest,
+  type ContainerCloneRequest,
+  createCloneFault,
+  PendingGrantRefusal,
+} from './clone-request.ts'
 import { openSourceVolume } from './clone-source.ts'
-import { GRANT } from './group-grant.ts'
+import { GRANT, type GroupGrant } from './group-grant.ts'
 import { type PlannedClone, planClones } from './plan-clones.ts'
 
 /** @throws {PendingGrantRefusal} if a volume is still to be walked */
@@ -37,32 +42,49 @@ export function refusePendingGrants(planned: readonly PlannedClone[]): void {
  * mounts with several groups gets the first of them.
  */
 export async function applyPendingGrants(session: Session, request: ContainerCloneRequest): Promise<void> {
-  const { namespace, name } = request.pod
-  const { inodes } = session.host
   const walked = new Set<string>()
   for (const { request: clone, grant, failures } of await planGrants(session, request)) {
     if (failures !== undefined && !request.isOptional)
       throw new Refusal(failures.map((fault) => createCloneFault(clone, fault)))
     if (grant === undefined || walked.has(grant.identity)) continue
     walked.add(grant.identity)
-    const table = snapshotMountTable(session.host)
-    const context = { ...request, table, locationOf: createHandleLocationFinder(session.host, table) }
-    using handles = new DisposableStack()
-    const { root, path } = openSourceVolume(session, context, clone.source, handles)
-    const { identity, group } = grant
-    if (resolveVolumeIdentity(session, root, inodes.stat(root)) !== identity)
-      throw Refusal.of('map-sub-path', 'is another volume now', 'kubelet tries again')
-    const fsGroup = { groupId: group, ...GRANT }
-    const applied = await applyGroupToVolume(session, root, fsGroup, {
-      volume: identity,
-      source: path,
-      pod: `${namespace}/${name}`,
-      restoreOnUnmount: false,
-      confirm: () => refuseImmutableRoot(path, inodes.stat(root), fsGroup),
-    })
-    using _ = applied.lock
-    refuseUnfinishedGrant(path, inodes.stat(root), group, applied.report)
+    try {
+      await applyGrant(session, request, clone, grant)
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error
+      throw new Refusal(
+        error.faults.map((fault) => createCloneFault(clone, fault)),
+        { cause: error },
+      )
+    }
   }
+}
+
+/** @throws {Refusal} whose message the caller prefixes with the volume */
+async function applyGrant(
+  session: Session,
+  request: ContainerCloneRequest,
+  { source }: CloneRequest,
+  { identity, group }: GroupGrant,
+): Promise<void> {
+  const { namespace, name } = request.pod
+  const { inodes } = session.host
+  const table = snapshotMountTable(session.host)
+  const context = { ...request, table, locationOf: createHandleLocationFinder(session.host, table) }
+  using handles = new DisposableStack()
+  const { root, path } = openSourceVolume(session, context, source, handles)
+  if (resolveVolumeIdentity(session, root, inodes.stat(root)) !== identity)
+    throw Refusal.of('map-sub-path', 'is another volume now', 'kubelet tries again')
+  const fsGroup = { groupId: group, ...GRANT }
+  const applied = await applyGroupToVolume(session, root, fsGroup, {
+    volume: identity,
+    source: path,
+    pod: `${namespace}/${name}`,
+    restoreOnUnmount: false,
+    confirm: () => refuseImmutableRoot(path, inodes.stat(root), fsGroup),
+  })
+  using _ = applied.lock
+  refuseUnfinishedGrant(path, inodes.stat(root), group, applied.report)
 }
 
 /** Refuses a result that has the next attempt request the same walk, so that the pod gets the reason. */

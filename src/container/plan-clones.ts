@@ -89,9 +89,9 @@ function openClone(
       ? await cloneOwnVolume(session, context, clone, handles)
       : openCloneSource(session, context, clone, handles, (handle, path) => {
           planned.requests = createCloneRequestPerPath(session, context, clone, handle)
-          // Kubelet has applied the pod's fsGroup to an emptyDir, of any type: nothing needs to be mapped.
-          const isGrouped = clone.freshGroup === 'unrecorded' && session.host.inodes.stat(handle).gid === clone.group
-          for (const each of isGrouped ? [] : planned.requests) refuseFileSystemType(session.host, each, handle)
+          // An emptyDir of any type may have the group on disk, see `refuseMappedEmptyDirType`.
+          if (clone.freshGroup !== 'unrecorded')
+            for (const each of planned.requests) refuseFileSystemType(session.host, each, handle)
           refuseMountsBelow(session.host, context.table, handle, path)
         })
   })
@@ -135,6 +135,7 @@ function planIdMap(
   return runCloneAttempt(clone, () => {
     // A walk changes the group that would be mapped.
     for (const source of clone.grant === undefined ? listCloneSources(clone) : []) {
+      refuseMappedEmptyDirType(session, clone.request, source)
       // modekeep's own mounts were checked when they were made.
       if (!clone.request.isOwn) for (const each of clone.requests ?? []) checkMapRules(session, each, source, table)
       // The root of a fresh volume gets the group's bits.
@@ -143,6 +144,16 @@ function planIdMap(
       clone.map = createCloneIdMap(source.from, source.to, readPodIdMap(session.host, request))
     }
   })
+}
+
+/** Nothing needs to be mapped if kubelet has applied the pod's fsGroup to an emptyDir, or it is or was fresh. */
+function refuseMappedEmptyDirType(
+  { host }: Session,
+  request: CloneRequest,
+  { from, to, clonedFrom }: CloneSource,
+): void {
+  if (request.freshGroup === 'unrecorded' && from !== to && clonedFrom !== undefined)
+    refuseFileSystemType(host, request, clonedFrom)
 }
 
 /** Stores any error as the clone's failure, even an unexpected one, because the request may be optional. */

@@ -17,7 +17,7 @@ function writeAsPod(path: string, group = 2000): void {
 }
 
 const volumeRecordsOf = ({ top }: TestNode) =>
-  fs.existsSync(`${top}/state/volumes`) ? fs.readdirSync(`${top}/state/volumes`) : []
+  fs.existsSync(`${top}/state/ownership`) ? fs.readdirSync(`${top}/state/ownership`) : []
 
 const KINDS = ['ext4', 'xfs', 'btrfs'].map((fsType) => [fsType, cannotMount(fsType)] as const)
 
@@ -151,16 +151,18 @@ describe.skipIf(noExt4 !== '')(`a volume on ext4${noExt4}`, () => {
 })
 
 it.skipIf(cannotMount('tmpfs') !== '')(
-  `an emptyDir in memory needs no rule for tmpfs if kubelet has applied the group, and is refused otherwise${cannotMount('tmpfs')}`,
+  `an emptyDir in memory needs no rule for tmpfs if it is fresh or has the group, and is refused otherwise${cannotMount('tmpfs')}`,
   async () => {
     const node = freshNode('tmpfs')
     const clone = fresh(node, { freshGroup: 'unrecorded', setGid: 'emptyDir', fsTypes: ['ext4'] })
+    for (const file of ['first', 'second']) {
+      const [, path = ''] = await attach(node, { ...clone, options: ['rbind', 'ro'] }, clone)
+      writeAsPod(`${path}/${file}`)
+      expect(describeInode(`${node.source}/${file}`)).toBe('1000:2000 644')
+    }
+    expect(describeInode(node.source)).toBe('0:2000 3777')
+    fs.chownSync(node.source, 0, 0)
     await expect(attach(node, clone)).rejects.toThrow('tmpfs')
-    expect(describeInode(node.source)).toBe('0:0 1777')
-    fs.chownSync(node.source, 0, 2000)
-    const [path = ''] = await attach(node, clone)
-    writeAsPod(`${path}/file`)
-    expect(fs.statSync(path).gid).toBe(2000)
   },
 )
 

@@ -131,7 +131,7 @@ describe.skipIf(noExt4 !== '')(`a volume with content on ext4${noExt4}`, () => {
     const { failure } = await run(node, 'grant', requestGrant(node))
     execFileSync('umount', [node.source])
     expect([failure, listInodes(node), fs.statSync(other).gid]).toEqual([
-      expect.stringContaining('is another volume now'),
+      expect.stringContaining('volume "data" (at "/data") is another volume now'),
       BEFORE,
       0,
     ])

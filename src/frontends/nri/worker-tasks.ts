@@ -112,12 +112,8 @@ export function createCloneService(
         return { mounts }
       } catch (error) {
         if (!(error instanceof PendingGrantRefusal)) throw error
-        throw (
-          grants.begin(request, async () => {
-            const { outcome } = workers.run({ do: 'grant', request }, `grant ${request.pod.namespace}`)
-            return await outcome
-          }) ?? error
-        )
+        const startWalk = () => workers.run({ do: 'grant', request }, `grant ${request.pod.namespace}`)
+        throw grants.begin(request, startWalk) ?? error
       }
     },
     async check(request, giveUp) {

@@ -220,7 +220,7 @@ describe('a walk that a pod requests by the annotation modekeep/group-access', (
   const sourceOf = (uid: string, volume: string) => `${KUBELET}/pods/${uid}/volumes/kubernetes.io~csi/${volume}/mount`
 
   /** A plugin whose attach tasks are refused until a walk has ended without a failure. */
-  function grantingPlugin() {
+  function grantingPlugin(maxRunning = 2) {
     const walks: ((result: ContainerTaskResult) => void)[] = []
     let isWalked = false
     const clones = createCloneService(
@@ -233,7 +233,8 @@ describe('a walk that a pod requests by the annotation modekeep/group-access', (
               outcome.resolve(result)
             })
           else outcome.resolve(isWalked ? { mounts: [] } : { ...pending, isGrantPending: true })
-          return { outcome: outcome.promise, isWaiting: false, isBlocked: false, progress: undefined, cancel() {} }
+          const isWaiting = task.do === 'grant' && walks.length > maxRunning
+          return { outcome: outcome.promise, isWaiting, isBlocked: false, progress: undefined, cancel() {} }
         },
       },
       () => {},
@@ -265,6 +266,13 @@ describe('a walk that a pod requests by the annotation modekeep/group-access', (
     await attach('a')
     await attach('a', 'pvc-2')
     expect(walks).toHaveLength(2)
+  })
+
+  it('is reported as waiting while another walk runs', async () => {
+    const { attach } = grantingPlugin(1)
+    const answers = [await attach('a'), await attach('b', 'pvc-2'), await attach('b', 'pvc-2')]
+    const waits = expect.stringContaining('waits until that of another volume of the node has ended')
+    expect(answers).toEqual(['is being walked', waits, waits])
   })
 
   it.each([

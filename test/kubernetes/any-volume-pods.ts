@@ -55,8 +55,8 @@ const ADD_PLUGIN = add('/metadata/annotations/required-plugins.noderesource.dev'
 const REMOVE_FS_GROUP = { op: 'remove', path: '/spec/securityContext/fsGroup' }
 const addGroups = (...groups: number[]) => add('/spec/securityContext/supplementalGroups', groups)
 
-const requiring = (plugins: string) => ({
-  metadata: { annotations: { 'required-plugins.noderesource.dev': plugins } },
+const requiring = (plugins: string, part = '') => ({
+  metadata: { annotations: { [`required-plugins.noderesource.dev${part}`]: plugins } },
   ...withVolumes(),
 })
 const mounting = (mount: object, list = 'containers') => {
@@ -83,6 +83,11 @@ export const REPLACED: readonly (readonly [title: string, pod: TestPod, patch: o
     [ADD_ANNOTATIONS, ADD_GROUP, ADD_PLUGIN, REMOVE_FS_GROUP],
   ],
   ['that requires modekeep', requiring('["other","modekeep"]'), [ADD_GROUP, addGroups(2000), REMOVE_FS_GROUP]],
+  [
+    'that requires modekeep for a container',
+    requiring('["other","modekeep"]', '/container.c'),
+    [ADD_GROUP, ADD_PLUGIN, addGroups(2000), REMOVE_FS_GROUP],
+  ],
   [
     'with a Secret that others may read, a hostPath and an image',
     withVolumes(
@@ -168,5 +173,12 @@ export const REFUSED: readonly (readonly [title: string, pod: TestPod, reason: s
     { spec: { ...mounting({ subPath: 'a' }, 'initContainers').spec, containers: [{ ...CONTAINER, name: 'main' }] } },
     'subPath of the hostPath h:',
   ],
-  ['that requires another plugin alone', requiring('["other"]'), 'add "modekeep" to its list'],
+  ...['', '/pod', '/container.c'].map(
+    (part) =>
+      [
+        `that requires another plugin alone by the key with ${part || 'no part'}`,
+        requiring('["other"]', part),
+        'add "modekeep" to its list',
+      ] as const,
+  ),
 ]

@@ -15,7 +15,7 @@ import {
   PendingGrantRefusal,
 } from './clone-request.ts'
 import { openSourceVolume } from './clone-source.ts'
-import { GRANT, type GroupGrant } from './group-grant.ts'
+import { GRANT, type GroupGrant, needsGrant } from './group-grant.ts'
 import { type PlannedClone, planClones } from './plan-clones.ts'
 
 /** @throws {PendingGrantRefusal} if a volume is still to be walked */
@@ -81,7 +81,12 @@ async function applyGrant(
     source: path,
     pod: `${namespace}/${name}`,
     restoreOnUnmount: false,
-    confirm: () => refuseImmutableRoot(path, inodes.stat(root), fsGroup),
+    confirm() {
+      // The lock may have been held by a walk for another group, such as an operator's.
+      if (!needsGrant(session, root, group, identity))
+        throw Refusal.of('map-sub-path', 'was walked by another call meanwhile', 'kubelet tries again')
+      refuseImmutableRoot(path, inodes.stat(root), fsGroup)
+    },
   })
   using _ = applied.lock
   refuseUnfinishedGrant(path, inodes.stat(root), group, applied.report)

@@ -54,7 +54,8 @@ export function findGroupGrant(
   return { identity, group }
 }
 
-function needsGrant(session: Session, root: Handle, groupId: number, identity: string): boolean {
+/** Returns whether the volume was never walked with access for a group, or such a walk was not completed. */
+export function needsGrant(session: Session, root: Handle, groupId: number, identity: string): boolean {
   const record = volumeRecords.readUnlessDamaged(session, identity)
   // The walk skips a root whose group its user has changed since, so it would be repeated without end.
   const isRootKept = record?.group === session.host.inodes.stat(root).gid || record?.changedSince?.hasRoot

@@ -102,6 +102,20 @@ describe.skipIf(noExt4 !== '')(`a requested walk of a volume on ext4${noExt4}`, 
     expect([first, second].map((clone) => fs.statSync(`${clone}/file`).gid)).toEqual([2000, 3000])
   })
 
+  it('is done once if it waits for a walk for another group', async () => {
+    const node = nodeWithContent()
+    const requests = [2000, 3000].map((group) =>
+      node.order([requestGrant(node, { group })], { container: `b${group}` }),
+    )
+    const ended = await Promise.all(requests.map((request) => run(node, 'grant', request)))
+    expect(ended.flatMap(({ failure }) => failure ?? [])).toEqual([
+      expect.stringContaining('volume "data" (at "/data") was walked by another call meanwhile'),
+    ])
+    expect(fs.statSync(node.source).gid).toBe(ended[0]?.failure === undefined ? 2000 : 3000)
+    for (const request of requests)
+      expect(await run(node, 'attach', request)).toMatchObject({ mounts: [{ do: 'replace' }] })
+  })
+
   it("is done before a container that reads, so that the pod's next container can write", async () => {
     const node = nodeWithContent()
     const reader = node.order([requestGrant(node, { options: ['rbind', 'ro'] })], { container: 'b1' })

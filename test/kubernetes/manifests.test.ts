@@ -5,9 +5,11 @@ import { parse, parseAllDocuments } from 'yaml'
 import about from '../../package.json' with { type: 'json' }
 import { parseOperatorCommand } from '../../src/cli/commands/arguments.ts'
 import type { CommandOfVerb } from '../../src/cli/commands/index.ts'
+import { checkRequestAgainstRules } from '../../src/config/allow.ts'
 import { parseConfig } from '../../src/config/config.ts'
 import { parseFlexVolumeRequest } from '../../src/config/request.ts'
-import { volumeKindLookup } from '../../src/volume/index.ts'
+import { findVolumeKind, volumeKindLookup } from '../../src/volume/index.ts'
+import { findRequiredOptionNaming } from '../../src/volume/kind/options.ts'
 import { kubeletOptions, type Volume } from '../docs/example.ts'
 import { skipIfUnavailable } from '../helpers/unavailable.ts'
 import { one, type Resource, render as renderByKubectl } from './render.ts'
@@ -319,7 +321,11 @@ describe("the README's kustomization", () => {
 
 describe('the examples', () => {
   const files = fs.readdirSync(join(FOLDER, 'examples')).map((name) => join(FOLDER, 'examples', name))
-  const config = parseConfig('{ "allow": [{ "sources": ["/srv/volumes/*"] }] }', '').config
+  const readAll = (file: string): Resource[] =>
+    parseAllDocuments(fs.readFileSync(file, 'utf8')).map((document) => document.toJS())
+  /** The configuration that the first comment of an example requires. */
+  const requiredConfig = (file: string) =>
+    parseConfig(`{ ${/"allow": .*\]/.exec(fs.readFileSync(file, 'utf8'))?.[0]} }`, '').config
 
   it.each([...files, join(FOLDER, 'device-plugin/example-pod.yaml')])(
     'the example %s is accepted by the API server',
@@ -332,29 +338,37 @@ describe('the examples', () => {
     },
   )
 
-  const OF_OTHERS = files.filter((file) => file.includes('/any-volume'))
+  const OF_OTHERS = files.filter((file) => fs.readFileSync(file, 'utf8').includes('modekeep/group'))
 
   it.each(OF_OTHERS)(
     "the example %s requests the group of a claim by an annotation, and prevents kubelet's walk",
     (file) => {
-      const resources: Resource[] = parseAllDocuments(fs.readFileSync(file, 'utf8')).map((document) => document.toJS())
-      const templates = resources.map(({ spec }) => spec.template)
+      const templates = readAll(file).filter(({ spec }) => spec?.template)
       expect(templates.length).toBeGreaterThan(0)
-      for (const { metadata, spec } of templates) {
+      for (const { spec: controller } of templates) {
+        const { metadata, spec } = controller.template
         const { supplementalGroups = [], fsGroup } = spec.securityContext
         expect([...supplementalGroups, fsGroup]).toContain(Number(metadata.annotations['modekeep/group']))
-        expect(spec.volumes.every((volume: Resource) => 'persistentVolumeClaim' in volume)).toBe(true)
+        const claims = [...(controller.volumeClaimTemplates ?? []), ...(spec.volumes ?? [])].filter(
+          (volume: Resource) => !('emptyDir' in volume),
+        )
+        expect(claims.length).toBeGreaterThan(0)
+        expect(claims.every((claim) => 'persistentVolumeClaim' in claim || 'spec' in claim)).toBe(true)
         if (fsGroup !== undefined) expect(fs.readFileSync(file, 'utf8')).toContain('"fsGroupPolicy":"None"')
       }
     },
   )
 
   it.each(files.filter((file) => !OF_OTHERS.includes(file)))(
-    'the example %s has volumes that modekeep accepts',
+    'the example %s has volumes that modekeep accepts with the configuration of its first comment',
     (file) => {
-      const resources: Resource[] = parseAllDocuments(fs.readFileSync(file, 'utf8')).map((document) => document.toJS())
+      const resources = readAll(file)
+      const secrets = resources.filter(({ kind }) => kind === 'Secret')
       const pods = resources.flatMap(({ kind, spec, metadata }) => {
-        if (kind === 'PersistentVolume') return [{ metadata, spec: { volumes: [{ name: 'v', ...spec }] } }]
+        // A pod with its claim.
+        const securityContext = { fsGroup: 2000 }
+        if (kind === 'PersistentVolume')
+          return [{ metadata, spec: { securityContext, volumes: [{ name: 'v', ...spec }] } }]
         const of = spec?.template?.spec ?? (kind === 'Pod' ? spec : undefined)
         return of === undefined ? [] : [{ metadata, spec: of }]
       })
@@ -362,13 +376,25 @@ describe('the examples', () => {
         pod.spec.volumes.filter(({ flexVolume }: Volume) => flexVolume).map((volume: Volume) => ({ pod, volume })),
       )
       expect(volumes.length).toBeGreaterThan(0)
-      for (const { pod, volume } of volumes)
-        parseFlexVolumeRequest(
+      for (const { pod, volume } of volumes) {
+        const secretName = volume.flexVolume.secretRef?.name
+        const secret = secrets.find(({ metadata }) => metadata.name === secretName)
+        if (secretName !== undefined) expect(secret?.type).toBe('modekeep/fs')
+        const config = requiredConfig(file)
+        const request = parseFlexVolumeRequest(
           '/pods/p/volumes/modekeep~fs/v',
-          JSON.stringify(kubeletOptions(pod, volume, {})),
+          JSON.stringify(kubeletOptions(pod, volume, secret?.stringData ?? {})),
           config,
           volumeKindLookup,
         )
+        const kind = findVolumeKind(request.fsType)
+        const verdict = checkRequestAgainstRules(config.allow, request, {
+          walksServer: kind?.isRemote === true && kind.walk === true,
+          hasNoSource: kind?.hasNoSource === true,
+          naming: (option) => findRequiredOptionNaming(kind?.optionRules() ?? new Map(), option),
+        })
+        expect(verdict).toHaveProperty('rule')
+      }
     },
   )
 })

@@ -1,21 +1,16 @@
 import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
-import { resolve } from 'node:path'
-import { parseAllDocuments } from 'yaml'
-import { ctr } from '../../kubelet/node/containerd.ts'
-import { IMAGE } from '../../kubelet/node/images.ts'
 import type { Resource } from '../../kubernetes/render.ts'
 import { GROUP, mustBeUntouched, mustHaveNoClones } from '../../runtimes/cases/seen.ts'
 import { fill, ON_DISK } from '../../runtimes/node/disks.ts'
 import { type ForeignDriver, withForeignDriver } from '../foreign/driver.ts'
 import { NODE } from '../plane/certificates.ts'
 import type { Cluster } from '../plane/cluster.ts'
+import { readExample } from '../plane/examples.ts'
 import { statusOfNode } from '../plane/mounts.ts'
 import { bind, byClaim, event, exec, gone, pod, podSpec, remove, running, volumeAndClaim } from '../plane/pods.ts'
 import type { Case } from './case.ts'
 import { lacksUserNamespaces, NEEDS_USER_NAMESPACES } from './user-namespaces.ts'
-
-const EXAMPLES = resolve(import.meta.dirname, '../../../driver/kubernetes/examples')
 
 export const lacksPlugins = ({ asksPlugins, runtime: { containerd } }: Cluster): string | undefined =>
   asksPlugins ? undefined : `needs containerd 1.7, there is ${containerd}`
@@ -35,30 +30,22 @@ export async function foreignClaim(cluster: Cluster, driver: ForeignDriver, name
 }
 
 /** In a container of group `group`, by its volume at `path`: it is the group's, and can be read and written. */
-export async function mustBeShown(cluster: Cluster, name: string, path: string, group: number): Promise<void> {
+export async function mustBeShown(
+  cluster: Cluster,
+  name: string,
+  path: string,
+  group: number,
+  namespace?: string,
+): Promise<void> {
   const files = ['', '/one', '/sub', '/sub/two'].map((file) => `${path}${file}`).join(' ')
   const script = `stat -c %g ${files} | sort -u && cat ${path}/one && echo new >${path}/sub/of-${name} && stat -c %g ${path}/sub/of-${name}`
-  assert.equal(await exec(cluster, name, script), `${group}\none\n${group}`, name)
+  assert.equal(await exec(cluster, name, script, namespace), `${group}\none\n${group}`, name)
 }
 
 /** What no pod may have left: clones on the node, and records of containers. */
 export async function keepsNoContainers(): Promise<void> {
   await mustHaveNoClones()
   assert.deepEqual((await statusOfNode()).containers, [])
-}
-
-/** The image that they name, as if it came from a registry. */
-function giveImage(): void {
-  const name = 'docker.io/library/busybox:1.36'
-  if (!ctr('images', 'ls', '-q').includes(name)) ctr('images', 'tag', IMAGE, name)
-}
-
-/** The Deployments of examples, which do not wait for a process that heeds no signal. */
-function deploymentsOf(...files: readonly string[]): Resource[] {
-  const texts = files.map((file) => fs.readFileSync(`${EXAMPLES}/${file}.yaml`, 'utf8'))
-  const all = texts.flatMap((text) => parseAllDocuments(text).map((document) => document.toJS() as Resource))
-  for (const { spec } of all) spec.template.spec.terminationGracePeriodSeconds = 0
-  return all
 }
 
 const claimOf = ({ spec }: Resource): string => spec.template.spec.volumes[0].persistentVolumeClaim.claimName
@@ -70,8 +57,7 @@ const examples = (what: string, files: readonly string[], more?: Pick<Case, 'nee
   ...more,
   run: (cluster) =>
     withForeignDriver(cluster, async (driver) => {
-      giveImage()
-      const deployments = deploymentsOf(...files)
+      const deployments = files.flatMap((file) => readExample(cluster, file))
       const claims = [...new Set(deployments.map(claimOf))]
       const bound = []
       for (const claim of claims) bound.push(...(await foreignClaim(cluster, driver, claim)))
@@ -111,8 +97,8 @@ async function podsOf(cluster: Cluster, name: string): Promise<Resource[]> {
   return JSON.parse(found).items
 }
 
-const FILES = ['any-volume', 'any-volume-fsgroup', 'any-volume-two-groups']
-const forAll = examples('the examples of the component nri, two groups at once among them,', FILES)
+const FILES = ['any-volume', 'any-volume-fsgroup']
+const forAll = examples('the examples with supplementalGroups and with an fsGroup', FILES)
 const forUserNamespaces = examples('the example with hostUsers: false', ['any-volume-user-namespace'], {
   needs: NEEDS_USER_NAMESPACES,
   lacks: lacksUserNamespaces,

@@ -6,6 +6,7 @@ import { CONFIGURATION } from './configuration.ts'
 import { DAEMON_SET } from './daemon-set.ts'
 import { DOORS } from './doors.ts'
 import { ENDS } from './ends.ts'
+import { EXAMPLES } from './examples.ts'
 import { GROUPS } from './groups.ts'
 import { HELM } from './helm.ts'
 import { INLINE_BY_LABEL } from './inline-by-label.ts'
@@ -30,6 +31,7 @@ export const CASES: readonly Case[] = [
   ...ANY_VOLUME_POLICY,
   ...ANY_VOLUME,
   ...ANY_VOLUME_AWAY,
+  ...EXAMPLES,
   ...PLUGIN,
   ...RESTARTS,
   ...LEFT,

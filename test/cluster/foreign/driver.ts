@@ -67,14 +67,21 @@ export class ForeignDriver {
   /** The failed calls, such as for a busy volume. */
   readonly faults: string[] = []
   readonly #images: string
+  /** Fills a volume when it is staged first, by its name. */
+  readonly #fill = new Map<string, (directory: string) => void>()
 
   constructor(images: string) {
     this.#images = images
     fs.mkdirSync(images, { recursive: true })
   }
 
-  /** Makes an empty one, and what `fill` puts there when it is staged first. @returns what a PersistentVolume has of it */
-  volume(name: string, size = SIZE, ...options: readonly string[]): Resource {
+  /** Makes one, which is filled when it is staged first. @returns what a PersistentVolume has of it */
+  volume(name: string, fillVolume: (directory: string) => void = fill): Resource {
+    this.#fill.set(name, fillVolume)
+    return this.#make(name, SIZE)
+  }
+
+  #make(name: string, size: string, ...options: readonly string[]): Resource {
     run('truncate', '-s', size, this.#image(name))
     run('mkfs.ext4', '-q', '-F', ...options, this.#image(name))
     return { csi: { driver: FOREIGN, volumeHandle: name, fsType: 'ext4' } }
@@ -86,7 +93,7 @@ export class ForeignDriver {
 
   /** Makes one with so many files of group ON_DISK. @returns what a PersistentVolume has of it */
   largeVolume(name: string, files: number): Resource {
-    const source = this.volume(name, '512M', '-N', String(2 * files))
+    const source = this.#make(name, '512M', '-N', String(2 * files))
     const directory = `${this.#images}/${name}`
     fs.mkdirSync(directory)
     run('mount', '-o', 'loop', this.#image(name), directory)
@@ -155,7 +162,8 @@ export class ForeignDriver {
   #stage(volume: string, directory: string): object {
     fs.mkdirSync(directory, { recursive: true })
     if (!isMounted(directory)) run('mount', '-o', 'loop', this.#image(volume), directory)
-    if (fs.existsSync(`${directory}/lost+found`)) fill(directory)
+    this.#fill.get(volume)?.(directory)
+    this.#fill.delete(volume)
     this.staged.set(volume, directory)
     return {}
   }

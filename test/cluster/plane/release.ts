@@ -23,6 +23,7 @@ function kustomizationOf(cluster: Cluster, version: string, components: readonly
   const allow = [
     { sources: [`${cluster.volumes}/*`], fsTypes: ['bind', 'tmpfs', 'fuse.bindfs'] },
     { sources: ['bob@127.0.0.1:/srv/*'], fsTypes: ['fuse.sshfs'] },
+    { sources: ['//files.example.com/team'], fsTypes: ['cifs'] },
   ]
   // The node's plugin directory is Flatcar's.
   return kustomization('overlays/flatcar', {

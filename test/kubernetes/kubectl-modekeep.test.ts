@@ -88,6 +88,22 @@ const volume = (
   ...more,
 })
 
+const container = (name: string, more: Partial<StatusDocument['containers'][number]> = {}) => ({
+  container: 'c0ffee',
+  name: 'main',
+  pod: 'shop/db-0',
+  volume: name,
+  destination: `/${name}`,
+  source: '/pods/db',
+  onDisk: 1500,
+  group: 2000,
+  isMember: true,
+  state: 'mapped' as const,
+  reason: '',
+  since: null,
+  ...more,
+})
+
 const status = (more: Partial<StatusDocument>): string =>
   formatJsonDocument<StatusDocument>({
     verb: 'status',
@@ -132,7 +148,9 @@ done`
       reason: 'the source is gone: mount it',
     })
     give('mk-a.status', status({ mounts: [odd, mount('shop/web-1', { group: null, ownership: 'none' })] }))
-    give('mk-b.status', status({ volumes: [volume('ext4-1', { mounts: 0, restorePending: true })] }))
+    const volumes = [volume('ext4-1', { mounts: 0, restorePending: true })]
+    const containers = [container('data'), container('nfs', { onDisk: null, state: 'without', reason: 'no rule' })]
+    give('mk-b.status', status({ volumes, containers }))
     expect(call(['status'], [...shell])).toMatchObject({
       status: 0,
       stderr: '',
@@ -144,8 +162,13 @@ node-long-2  -           -                        -      -          -           
 NODE         VOLUME  GROUP  MOUNTS  STATE            SOURCE
 node-long-2  ext4-1  2000   0       restore pending  /srv/data
 
+NODE         POD        CONTAINER  VOLUME  GROUP  ON DISK  STATE
+node-long-2  shop/db-0  main       data    2000   1500     mapped
+node-long-2  shop/db-0  main       nfs     2000   -        without
+
 node-1, shop/web-0: stale: the source is gone: mount it
   do: "kubectl --namespace kube-system exec mk-a --container modekeep -- modekeep status" says what to do next
+node-long-2, shop/db-0: no rule
 `,
     })
   })

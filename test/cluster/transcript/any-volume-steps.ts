@@ -92,7 +92,7 @@ export const ANY_VOLUME_PARTS: readonly Part[] = [
       'optional                 modekeep/group: "2000", modekeep/group-optional      2000',
       'instead-of-fsgroup       modekeep/group: "2000", required-plugins             none; supplementalGroups 2000',
       '',
-      'npm run test:cluster -- --kubernetes DIR compares 35 pods with such a table.',
+      'npm run test:cluster -- --kubernetes DIR compares the pods of its tests with such a table.',
     ],
     steps: [],
   },

@@ -72,7 +72,7 @@ export function findClosedRoot(
   throw Refusal.of(
     'map-closed-root',
     `is ${root} on disk, so group ${group} cannot create files in it`,
-    `write annotation modekeep/group-access "grant", which has the volume walked ("modekeep plan DIR --fsgroup ${group}" on the node lists what it or kubelet's walk would change), run "chmod g+rwx" for the directory there, mount the volume readOnly, or ${LEAVE_VOLUME_OUT_REMEDY}`,
+    `write annotation modekeep/group-access "grant", which has the volume walked ("modekeep plan DIR --fsgroup ${group}" on the node lists what it or kubelet's walk would change), run "chmod g+rwxs" for the directory there, mount the volume readOnly, or ${LEAVE_VOLUME_OUT_REMEDY}`,
   )
 }
 

@@ -40,7 +40,7 @@ describe.skipIf(!isRoot)(title, () => {
     if (!configuration || !pod || !volume) throw new Error('the README has no configuration, or no pod')
     const options = JSON.stringify(kubeletOptions(pod, volume, {}))
     const commands = byHand('By hand')
-    const verbs = ['plan', 'apply', 'journal', 'restore', 'status', 'heal', 'doctor', 'logs', 'gc']
+    const verbs = ['plan', 'apply', 'journal', 'restore', 'status', 'heal', 'doctor', 'logs', 'support-bundle', 'gc']
     expect(commands.map((command) => command.split(' ')[1])).toEqual(verbs)
     const install = byHand('Install on one node')
     expect(install).toContain('./install.sh')

@@ -228,6 +228,7 @@ describe.skipIf(!isRoot)(`the group of new files in a volume${title}`, () => {
   })
 
   it('if new files do not inherit the group, then reply, status and doctor name the remedy', async () => {
+    fs.chmodSync(source, 0o775)
     await mountFor('a')
     await clone()
     expect(listReadableMountRecords(stage)).toMatchObject([

@@ -99,7 +99,7 @@ function formatClosedRootReason({ closedRoot, to }: ContainerVolume): string {
   const plan = `"modekeep plan DIR --fsgroup ${to}" lists what it or kubelet's walk would change`
   return (
     `its root is ${closedRoot} on disk, so the group cannot create files there: write annotation modekeep/group-access "grant", ` +
-    `which has the volume walked (a rule of "map" has to permit it; ${plan}), or run "chmod g+rwx" for the root on the node`
+    `which has the volume walked (a rule of "map" has to permit it; ${plan}), or run "chmod g+rwxs" for the root on the node`
   )
 }
 

@@ -76,7 +76,7 @@ export const MAP_FAULT_ENTRIES = {
   'map-closed-root': {
     meaning: 'The volume has files, and its root does not let the group create files. An `fsGroup` would change that.',
     remedy:
-      'Request a walk by the annotation `modekeep/group-access: "grant"`, run `chmod g+rwx` for the root, or mount the volume `readOnly`.',
+      'Request a walk by the annotation `modekeep/group-access: "grant"`, run `chmod g+rwxs` for the root, or mount the volume `readOnly`.',
     see: 'any-volume.md#volumes-with-content',
   },
   'map-kubelet-dir': {

@@ -49,7 +49,7 @@ export function permitMountRequest(
 
 /** Applies the node's rules to a request, by the path that it names. */
 export function applyAllowRules(
-  { config, secrets }: Session,
+  { config, secrets }: Pick<Session, 'config' | 'secrets'>,
   requested: MountRequest,
   kind: VolumeKind,
 ): AllowRulesVerdict {

@@ -5,11 +5,10 @@ import { parse, parseAllDocuments } from 'yaml'
 import about from '../../package.json' with { type: 'json' }
 import { parseOperatorCommand } from '../../src/cli/commands/arguments.ts'
 import type { CommandOfVerb } from '../../src/cli/commands/index.ts'
-import { checkRequestAgainstRules } from '../../src/config/allow.ts'
 import { parseConfig } from '../../src/config/config.ts'
 import { parseFlexVolumeRequest } from '../../src/config/request.ts'
+import { applyAllowRules } from '../../src/mount/permission.ts'
 import { findVolumeKind, volumeKindLookup } from '../../src/volume/index.ts'
-import { findRequiredOptionNaming } from '../../src/volume/kind/options.ts'
 import { kubeletOptions, type Volume } from '../docs/example.ts'
 import { skipIfUnavailable } from '../helpers/unavailable.ts'
 import { one, type Resource, render as renderByKubectl } from './render.ts'
@@ -388,12 +387,8 @@ describe('the examples', () => {
           volumeKindLookup,
         )
         const kind = findVolumeKind(request.fsType)
-        const verdict = checkRequestAgainstRules(config.allow, request, {
-          walksServer: kind?.isRemote === true && kind.walk === true,
-          hasNoSource: kind?.hasNoSource === true,
-          naming: (option) => findRequiredOptionNaming(kind?.optionRules() ?? new Map(), option),
-        })
-        expect(verdict).toHaveProperty('rule')
+        if (kind === undefined) throw new Error(`${file} has a volume of an unknown kind`)
+        expect(applyAllowRules({ config }, request, kind)).toHaveProperty('rule')
       }
     },
   )

@@ -1,13 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import { parseAllDocuments } from 'yaml'
-import { checkRequestAgainstRules } from '../../src/config/allow.ts'
 import { parseConfig } from '../../src/config/config.ts'
 import { DEFAULT_CONFIG } from '../../src/config/defaults.ts'
 import { parseFlexVolumeRequest } from '../../src/config/request.ts'
 import { SUPPORTED_DRIVERS, UNSUPPORTED_DRIVERS } from '../../src/migrate/drivers.ts'
 import { migrateManifest } from '../../src/migrate/migrate.ts'
+import { applyAllowRules } from '../../src/mount/permission.ts'
 import { findVolumeKind, volumeKindLookup } from '../../src/volume/index.ts'
-import { findRequiredOptionNaming } from '../../src/volume/kind/options.ts'
 import { kubeletOptions, type Volume } from '../docs/example.ts'
 
 const pv = (driver: string, options: string, more = '') => `apiVersion: v1
@@ -230,12 +229,8 @@ describe('rewritten manifests', () => {
       volumeKindLookup,
     )
     const kind = findVolumeKind(request.fsType)
-    const verdict = checkRequestAgainstRules(config.allow, request, {
-      walksServer: kind?.isRemote === true && kind.walk === true,
-      hasNoSource: kind?.hasNoSource === true,
-      naming: (option) => findRequiredOptionNaming(kind?.optionRules() ?? new Map(), option),
-    })
-    expect(verdict).toHaveProperty('rule')
+    if (kind === undefined) throw new Error('the migrated volume is of an unknown kind')
+    expect(applyAllowRules({ config }, request, kind)).toHaveProperty('rule')
   })
 })
 

@@ -3,7 +3,7 @@ import { isRootWithoutSetGid, restoreRootSetGid, setDirectorySetGid, setRootSetG
 import { refuseSystemGroup } from '../fsgroup/system-group.ts'
 import { isDirectory } from '../kernel/host.ts'
 import { type MountTableSnapshot, readFileSystemType } from '../kernel/mount-table/mountinfo.ts'
-import { computeGroupBits, readAcl } from '../ownership/inode/attributes.ts'
+import { computeGroupBits, formatOwnership, readAcl } from '../ownership/inode/attributes.ts'
 import { acquireRecordLock } from '../state/locks.ts'
 import { locateVolumeRecords } from '../state/record-directories.ts'
 import type { Session } from '../state/session.ts'
@@ -65,7 +65,7 @@ export function findClosedRoot(
   const acl = readAcl(inodes, clonedFrom)
   const isOpenTo = (gid: number) => (computeGroupBits(stat, acl, gid) & WRITE_SEARCH_MODE) === WRITE_SEARCH_MODE
   if (!isDirectory(stat) || isOpenTo(from)) return undefined
-  const root = `${stat.uid}:${stat.gid} ${(stat.mode & 0o7777).toString(8).padStart(4, '0')}`
+  const root = formatOwnership(stat)
   if (isOptional || processUid === undefined || processUid === 0 || processUid === stat.uid) return root
   // An access control list may name the user, and a directory below the root may belong to another group of the process.
   if (acl !== undefined || processGids.some((gid) => gid !== group && isOpenTo(gid))) return root

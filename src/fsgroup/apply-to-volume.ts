@@ -2,7 +2,7 @@ import type { FsGroupRequest } from '../config/mount-request.ts'
 import { quoteValue, Refusal, UnknownFormatRefusal } from '../errors/refusal.ts'
 import type { Handle } from '../kernel/host.ts'
 import type { TreeLocation } from '../kernel/mount-table/tree-location.ts'
-import { computeGroupBits, readAcl } from '../ownership/inode/attributes.ts'
+import { computeGroupBits, formatOwnership, readAcl } from '../ownership/inode/attributes.ts'
 import { isRootMatchingFsGroup, isRootPrivateToOwner } from '../ownership/inode/policy.ts'
 import { isEveryDirectoryEntered, type WalkReport } from '../ownership/walk/report.ts'
 import type { Session } from '../state/session.ts'
@@ -223,10 +223,9 @@ function refuseUnusableRoot(
   const bits = computeGroupBits(root, readAcl(inodes, tree), group)
   if ((bits & READ_WRITE_SEARCH_MODE) === READ_WRITE_SEARCH_MODE) return
   const counts = skipped === undefined ? '' : ` (${formatSkippedByReason(group, skipped)})`
-  const mode = (root.mode & 0o7777).toString(8).padStart(4, '0')
   throw Refusal.of(
     'group-changed',
-    `the root of ${source} was changed since modekeep applied the pod's group: it is ${root.uid}:${root.gid} ${mode} now, ` +
+    `the root of ${source} was changed since modekeep applied the pod's group: it is ${formatOwnership(root)} now, ` +
       `so group ${group} cannot read, write and search it${counts}`,
     `${formatApplyCommand({ volume, source, group, groupAccess })} applies the group to the whole volume again`,
   )

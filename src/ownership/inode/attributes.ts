@@ -42,6 +42,11 @@ export function grantAclBits(acl: Uint8Array, bits: number): Uint8Array {
   return result
 }
 
+/** Formats owner, group and mode of an inode: `0:2000 2775`. */
+export function formatOwnership({ uid, gid, mode }: Pick<Stat, 'uid' | 'gid' | 'mode'>): string {
+  return `${uid}:${gid} ${(mode & 0o7777).toString(8).padStart(4, '0')}`
+}
+
 /** Returns the read, write and search bits that an inode gives to a process in `group` that does not own it. */
 export function computeGroupBits(
   { mode, gid }: Pick<Stat, 'mode' | 'gid'>,
